@@ -1,0 +1,80 @@
+"""ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
+
+The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`.
+:func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
+oracles with the same bits; :class:`use_device` says where NumPy arrays are computed.
+
+Importing this does nothing: each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ptxgen import reference
+    from ptxgen.dispatch.explain import explain
+    from ptxgen.errors import (
+        CacheWarning,
+        CompileError,
+        DeviceError,
+        DtypeError,
+        OptionError,
+        PtxgenError,
+        ShapeError,
+        SpecError,
+        UncoveredError,
+    )
+    from ptxgen.ops import GradError, linear, linear_dgrad, linear_wgrad, matmul
+    from ptxgen.runtime import devices, set_default_device, use_device
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CacheWarning",
+    "CompileError",
+    "DeviceError",
+    "DtypeError",
+    "GradError",
+    "OptionError",
+    "PtxgenError",
+    "ShapeError",
+    "SpecError",
+    "UncoveredError",
+    "devices",
+    "explain",
+    "linear",
+    "linear_dgrad",
+    "linear_wgrad",
+    "matmul",
+    "reference",
+    "set_default_device",
+    "use_device",
+]
+
+_HOMES = {
+    "GradError": "ptxgen.ops",
+    "devices": "ptxgen.runtime",
+    "explain": "ptxgen.dispatch.explain",
+    "linear": "ptxgen.ops",
+    "linear_dgrad": "ptxgen.ops",
+    "linear_wgrad": "ptxgen.ops",
+    "matmul": "ptxgen.ops",
+    "set_default_device": "ptxgen.runtime",
+    "use_device": "ptxgen.runtime",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "reference":
+        return importlib.import_module("ptxgen.reference")
+    if name not in __all__:
+        raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES.get(name, "ptxgen.errors")), name)
+    globals()[name] = value  # the next look-up is an ordinary one
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,170 @@
+"""Numeric contracts: which bits an operation returns.
+
+A contract is a pure function of the operands' bits and of the problem. Every kernel
+states the contract that it implements, and all kernels of one contract return
+identical bits; tile, kernel, grid, device, stream and alignment never matter.
+
+The ``fma`` contract, version 1
+-------------------------------
+For one output element with the operand vectors ``a`` and ``b`` of length K:
+
+1. The reduction index is cut into chunks of ``plan.chunk`` (ascending; the last may be
+   short). Each chunk is one chain from +0.0 in f32:
+   ``acc = fma_rn(a[k], b[k], acc)`` for each k, ascending; then ``acc = acc + 0.0``.
+2. ``total = chunk_0``, then ``total = total + chunk_i`` in f32, ascending.
+3. Epilogue, each step one f32 rounding, each only if asked for, in this order:
+   ``+ bias[n]``; activation; ``+ out_old``; then round to nearest even to the output dtype.
+
+Inf and subnormals are inside the contract (no flush to zero); any NaN equals any NaN.
+An empty reduction (K = 0) gives a total of +0.0.
+
+A *plan* is the rule that picks the chunk length. It reads the dimensions of the product
+``C[M, N] = A[M, K] @ B[K, N]``. :data:`ROWS` serves forward, input gradient and ``matmul``
+and must not look at M, from which strict batch invariance follows. :data:`BATCH` serves
+the weight gradient, whose reduction index is the batch itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ptxgen.errors import SpecError
+from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
+
+ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
+"""Epilogue activations; the index is the code that kernels receive."""
+
+M, N, K = var("M"), var("N"), var("K")
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The arithmetic of one reduction step, and its version.
+
+    A change of bits is a new version, a line in CHANGELOG.md and new goldens.
+    """
+
+    name: str
+    version: int
+    step: str
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.version}"
+
+
+FMA = Contract("fma", 1, "acc = fma_rn(a[k], b[k], acc), k ascending")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a reduction is cut into chunks.
+
+    ``chunk`` is the chunk length as an expression over ``M``, ``N``, ``K``; a value of at
+    least K means one unsplit chain. ``batch_invariant`` promises that ``chunk`` does not
+    read M, which is checked here.
+    """
+
+    name: str
+    chunk: Expr
+    batch_invariant: bool
+
+    def __post_init__(self) -> None:
+        allowed = {"N", "K"} if self.batch_invariant else {"M", "N", "K"}
+        extra = self.chunk.variables() - allowed
+        if extra:
+            raise SpecError(
+                f"plan {self.name!r} reads {sorted(extra)}, but may read only {sorted(allowed)}"
+            )
+
+    def chunk_length(self, m: int, n: int, k: int) -> int:
+        """The chunk length of the product ``[m, k] @ [k, n]``, between 1 and max(k, 1)."""
+        chunk: int = self.chunk.evaluate({"M": m, "N": n, "K": k})
+        return max(1, min(k, chunk))
+
+    def chunks(self, m: int, n: int, k: int) -> int:
+        """The number of chunks (0 for an empty reduction)."""
+        return -(-k // self.chunk_length(m, n, k))
+
+
+def _granular(length: Expr) -> Expr:
+    """``length`` rounded up to a multiple of 16, so that chunks start on aligned vectors."""
+    return ceil_div(length, 16) * 16
+
+
+ROWS = Plan(
+    "rows",
+    select((N <= 4096) & (K >= 2048), _granular(ceil_div(K, 8)), K),
+    batch_invariant=True,
+)
+"""Eight chunks where a row has few outputs and a long reduction, else one chain."""
+
+BATCH = Plan(
+    "batch",
+    maximum(
+        _granular(ceil_div(K, minimum(maximum(const(1 << 24) // (M * N), 1), 128))),
+        minimum(maximum(M * N // 512, 128), 1024) // 16 * 16,
+    ),
+    batch_invariant=False,
+)
+"""About 2^24 partial sums in all, in at most 128 chunks of at least 128 to 1024."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """How an operation is computed as ``C[M, N] = A . B``.
+
+    ``layout``: storage of A and B, row-major: "N" is [M, K] (A) or [K, N] (B), "T" the
+    transpose. ``dims``: which of the operation's own dimensions are the product's M, N, K.
+    ``operands``: which of the operation's two arguments, in order, are A and B.
+    """
+
+    layout: str
+    dims: tuple[str, str, str]
+    operands: tuple[int, int] = (0, 1)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of the GEMM triad: its contract's plan and its product per weight layout."""
+
+    name: str
+    arguments: tuple[str, str]
+    plan: Plan
+    products: Mapping[str, Product]
+
+
+OPERATIONS = {
+    o.name: o
+    for o in (
+        Operation(
+            "linear",
+            ("x", "w"),
+            ROWS,
+            {"kn": Product("NN", ("M", "N", "K")), "nk": Product("NT", ("M", "N", "K"))},
+        ),
+        Operation(
+            "linear_dgrad",
+            ("dy", "w"),
+            ROWS,
+            {"kn": Product("NT", ("M", "K", "N")), "nk": Product("NN", ("M", "K", "N"))},
+        ),
+        Operation(
+            "linear_wgrad",
+            ("x", "dy"),
+            BATCH,
+            {
+                "kn": Product("TN", ("K", "N", "M")),
+                "nk": Product("TN", ("N", "K", "M"), operands=(1, 0)),
+            },
+        ),
+        Operation(
+            "matmul",
+            ("a", "b"),
+            ROWS,
+            {name: Product(name.upper(), ("M", "N", "K")) for name in ("nn", "nt", "tn", "tt")},
+        ),
+    )
+}
+"""The operations by name; ``products`` is keyed by the layout argument ("kn", "nk"; for
+``matmul`` by the storage of a and b, "nn" .. "tt")."""

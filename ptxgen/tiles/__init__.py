@@ -1,0 +1,19 @@
+"""The spec tables: data only, one module per kernel family.
+
+``ROUTES[layout, plan]`` is the ordered route table of the products with this operand layout
+("NN" .. "TT") under this plan ("rows", "batch"); ``SPECS`` is every kernel, by name.
+"""
+
+from __future__ import annotations
+
+from ptxgen.spec import KernelSpec, Route
+from ptxgen.tiles import simt
+
+ROUTES: dict[tuple[str, str], tuple[Route, ...]] = {**simt.ROUTES}
+
+SPECS: dict[str, KernelSpec] = {
+    kernel.name: kernel
+    for routes in ROUTES.values()
+    for route in routes
+    for kernel in route.kernels
+}

@@ -1,0 +1,321 @@
+"""The f32 kernels on the FMA units, contract fma/1.
+
+How to read a line: ``_gemm(layout, tile, thread, lanes, warps, stages, copies)`` is a CTA tile
+BM x BN x BK, the outputs per thread, the lanes of a warp, the warps of a slice, the stages
+of the shared-memory ring and how the operands travel (templates/operand.cuh.j2).
+
+The ``prefer`` rules come from ``ptxgen bench kernels`` on an H200; docs/performance.md has
+the measurements. Bits do not hang on them. Three regimes:
+
+- *thin* (M <= 32): the weight's bandwidth decides; many bytes in flight, small tiles;
+- *medium*: the largest tile that still gives almost every SM one;
+- *large*: 128 x 128 tiles, two CTAs of eight warps per SM.
+
+Where the plan splits the reduction, CTAs of several slices work on the chunks side by side,
+and large outputs keep running totals in shared memory.
+"""
+
+from __future__ import annotations
+
+from ptxgen.expr import TRUE, Expr
+from ptxgen.spec import CHUNKS, SMS, M, N, ReduceSpec, Route, TileSpec
+
+REDUCE = ReduceSpec(batch=16)
+
+COPIES = {  # name: (of a k-contiguous operand, of an operand with contiguous outer index)
+    "wide": ("staged", "vector"),
+    "floats": ("transpose", "vector"),
+    "kvector": ("kvector", "vector"),
+    "thin": ("kvector", "scalar"),
+    "plain": ("transpose", "scalar"),
+}
+
+Pair = tuple[int, int]
+Triple = tuple[int, int, int]
+
+
+def _gemm(
+    layout: str,
+    tile: Triple,
+    thread: Pair,
+    lanes: Pair,
+    warps: Pair,
+    stages: int,
+    copies: str,
+    *,
+    slices: int = 0,
+    ctas: int = 1,
+    order: str = "rows",
+    split: str = "none",
+    persistent: bool = False,
+) -> TileSpec:
+    """A spec; ``slices`` > 0 makes it a sliced one."""
+    k_copy, outer_copy = COPIES[copies]
+    copy_a = k_copy if layout[0] == "N" else outer_copy
+    copy_b = k_copy if layout[1] == "T" else outer_copy
+    if copies == "thin" and layout[1] == "N":
+        copy_b = "vector"
+    return TileSpec(
+        layout=layout,
+        bm=tile[0],
+        bn=tile[1],
+        bk=tile[2],
+        tm=thread[0],
+        tn=thread[1],
+        lanes_m=lanes[0],
+        lanes=lanes[0] * lanes[1],
+        warps_m=warps[0],
+        warps_n=warps[1],
+        stages=stages,
+        copy_a=copy_a,
+        copy_b=copy_b,
+        slices=max(slices, 1),
+        split="slices" if slices else split,
+        ctas_per_sm=ctas,
+        order=order,
+        persistent=persistent,
+    )
+
+
+SPLIT = CHUNKS > 1
+NARROW = N <= 2048
+WIDE = N >= 4096
+
+
+def _fills(spec: TileSpec, quarters: int) -> Expr:
+    """The tiles of ``spec`` are at least ``quarters`` / 4 of the SMs."""
+    return spec.tiles * 4 >= SMS * quarters
+
+
+def _thin_split(spec: TileSpec, limit: int, where: Expr = TRUE) -> Route:
+    return Route((spec,), SPLIT & (M <= limit) & where, f"M <= {limit}: chunks side by side")
+
+
+def _thin(spec: TileSpec, limit: int) -> Route:
+    return Route((spec,), (M <= limit) & WIDE, f"M <= {limit}: the weight streams once")
+
+
+def _medium(spec: TileSpec, where: Expr, quarters: int = 3) -> Route:
+    return Route(
+        (spec,),
+        where & _fills(spec, quarters),
+        f"the largest tile that gives {quarters}/4 of the SMs one",
+    )
+
+
+THIN_SPLIT = {
+    "NN": (
+        _thin_split(_gemm("NN", (1, 32, 32), (1, 2), (1, 16), (1, 1), 4, "floats", slices=8), 1),
+        _thin_split(
+            _gemm("NN", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2, NARROW
+        ),
+        _thin_split(_gemm("NN", (2, 32, 16), (2, 4), (1, 8), (1, 1), 4, "floats", slices=8), 2),
+        _thin_split(
+            _gemm("NN", (4, 32, 32), (1, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 4, NARROW
+        ),
+        _thin_split(_gemm("NN", (4, 32, 16), (2, 4), (2, 8), (1, 1), 4, "floats", slices=8), 4),
+        _thin_split(
+            _gemm("NN", (8, 16, 32), (2, 2), (4, 8), (1, 1), 4, "kvector", slices=8), 8, NARROW
+        ),
+        _thin_split(_gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8), 8),
+        _thin_split(
+            _gemm("NN", (16, 16, 32), (4, 4), (4, 4), (1, 1), 3, "kvector", slices=8), 16, NARROW
+        ),
+        _thin_split(_gemm("NN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 16),
+        _thin_split(
+            _gemm("NN", (32, 16, 16), (4, 4), (8, 4), (1, 1), 4, "kvector", slices=8), 32, NARROW
+        ),
+        _thin_split(_gemm("NN", (32, 32, 16), (4, 8), (8, 4), (1, 1), 3, "kvector", slices=8), 32),
+    ),
+    "NT": (
+        _thin_split(
+            _gemm("NT", (1, 16, 64), (1, 1), (1, 16), (1, 1), 4, "kvector", slices=8), 1, NARROW
+        ),
+        _thin_split(_gemm("NT", (1, 32, 64), (1, 1), (1, 32), (1, 1), 4, "kvector", slices=4), 1),
+        _thin_split(
+            _gemm("NT", (2, 16, 64), (1, 1), (2, 16), (1, 1), 3, "kvector", slices=8), 2, NARROW
+        ),
+        _thin_split(_gemm("NT", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2),
+        _thin_split(
+            _gemm("NT", (4, 16, 32), (1, 4), (4, 4), (1, 1), 4, "kvector", slices=8), 4, NARROW
+        ),
+        _thin_split(_gemm("NT", (4, 32, 32), (2, 4), (2, 8), (1, 1), 3, "kvector", slices=8), 4),
+        _thin_split(_gemm("NT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 8),
+        _thin_split(_gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 16),
+        _thin_split(
+            _gemm("NT", (32, 8, 16), (8, 1), (4, 8), (1, 1), 4, "kvector", slices=8), 32, NARROW
+        ),
+        _thin_split(_gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "kvector", slices=8), 32),
+    ),
+    "TN": (
+        _thin_split(_gemm("TN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "thin", slices=8), 8),
+        _thin_split(_gemm("TN", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "thin", slices=8), 32),
+    ),
+    "TT": (
+        _thin_split(_gemm("TT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "thin", slices=8), 8),
+        _thin_split(_gemm("TT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "thin", slices=8), 32),
+    ),
+}
+
+THIN = {
+    "NN": (
+        _thin(_gemm("NN", (1, 128, 32), (1, 2), (1, 32), (1, 2), 6, "floats"), 1),
+        _thin(_gemm("NN", (2, 64, 64), (2, 1), (1, 32), (1, 2), 3, "floats"), 2),
+        _thin(_gemm("NN", (4, 128, 32), (2, 2), (2, 16), (1, 4), 6, "floats"), 4),
+        _thin(_gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"), 8),
+        _thin(_gemm("NN", (16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "floats"), 16),
+        _thin(_gemm("NN", (32, 128, 32), (8, 4), (4, 8), (1, 4), 4, "floats"), 32),
+    ),
+    "NT": (
+        _thin(_gemm("NT", (1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector"), 1),
+        _thin(_gemm("NT", (2, 128, 64), (1, 2), (2, 16), (1, 4), 3, "kvector"), 2),
+        _thin(_gemm("NT", (4, 128, 64), (2, 2), (2, 16), (1, 4), 3, "kvector"), 4),
+        _thin(_gemm("NT", (8, 128, 64), (2, 2), (4, 8), (1, 8), 3, "kvector"), 8),
+        _thin(_gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"), 16),
+        _thin(_gemm("NT", (32, 64, 64), (4, 4), (8, 4), (1, 4), 3, "kvector"), 32),
+    ),
+    "TN": (),
+    "TT": (),
+}
+
+MEDIUM_SPLIT = {  # largest tile first
+    "NN": (
+        _gemm(
+            "NN",
+            (128, 128, 16),
+            (8, 8),
+            (4, 8),
+            (4, 2),
+            2,
+            "floats",
+            slices=1,
+            ctas=2,
+            order="columns",
+        ),
+        _gemm("NN", (64, 128, 8), (16, 8), (4, 8), (1, 2), 4, "wide", slices=4),
+        _gemm("NN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "floats", slices=8),
+        _gemm("NN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 3, "wide", slices=8),
+        _gemm("NN", (16, 64, 16), (8, 4), (2, 16), (1, 1), 3, "wide", slices=8),
+        _gemm("NN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "floats", slices=8),
+    ),
+    "NT": (
+        _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
+        _gemm("NT", (128, 64, 8), (16, 8), (8, 4), (1, 2), 4, "floats", slices=4),
+        _gemm("NT", (64, 64, 16), (8, 8), (8, 4), (1, 2), 3, "wide", slices=4),
+        _gemm("NT", (32, 64, 8), (8, 8), (4, 8), (1, 1), 4, "wide", slices=8),
+        _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "wide", slices=8),
+        _gemm("NT", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "floats", slices=8),
+    ),
+    "TN": (
+        _gemm(
+            "TN",
+            (128, 128, 16),
+            (8, 8),
+            (4, 8),
+            (4, 2),
+            2,
+            "wide",
+            slices=1,
+            ctas=2,
+            order="columns",
+        ),
+        _gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),
+        _gemm("TN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 3, "wide", slices=8),
+        _gemm("TN", (32, 32, 16), (4, 8), (8, 4), (1, 1), 4, "wide", slices=8),
+        _gemm("TN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "wide", slices=8),
+    ),
+    "TT": (
+        _gemm("TT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
+        _gemm("TT", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "floats", slices=8),
+        _gemm("TT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "floats", slices=8),
+    ),
+}
+
+LARGE = {
+    "NN": _gemm("NN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, order="columns"),
+    "NT": _gemm("NT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
+    "TN": _gemm("TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
+    "TT": _gemm("TT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
+}
+UNSPLIT = ~SPLIT
+
+
+def _medium_unsplit(layout: str) -> tuple[Route, ...]:
+    """Smaller tiles, largest first, for outputs that do not fill the GPU with large ones."""
+    copies = "wide" if layout == "TN" else "floats"
+    return (
+        _medium(LARGE[layout], UNSPLIT, 6),
+        _medium(_gemm(layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 4, copies, ctas=4), UNSPLIT, 4),
+        _medium(_gemm(layout, (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, copies, ctas=4), UNSPLIT, 4),
+        _medium(_gemm(layout, (32, 32, 32), (4, 4), (4, 8), (2, 1), 4, copies, ctas=6), UNSPLIT, 4),
+        Route(
+            (_gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, copies, ctas=4),),
+            UNSPLIT,
+            "few outputs: many small tiles shorten the wait",
+        ),
+    )
+
+
+def _plain(layout: str, split: bool = True) -> tuple[Route, ...]:
+    """Any alignment: operands travel by single floats.
+
+    ``split``: whether split reductions come here (unless another table part takes them). The
+    small NT tiles copy by floats anyway and need no twins here.
+    """
+    small = _gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, "plain", ctas=4)
+    large = _gemm(layout, (128, 128, 8), (8, 8), (4, 8), (4, 2), 4, "plain", ctas=2)
+    medium = _gemm(layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 4, "plain", ctas=4)
+    row = _gemm(layout, (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "plain", slices=8)
+    thin = _gemm(layout, (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "plain", slices=8)
+    filler = _gemm(
+        layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 3, "plain", slices=1, persistent=True
+    )
+    rest = Route((filler,), TRUE, "everything else: any size, alignment and plan")
+    if layout == "NT":
+        return (_medium(large, UNSPLIT, 6), rest)
+    sliced = (
+        _thin_split(row, 8),
+        Route((thin,), SPLIT & ~_fills(filler, 6), "unaligned, few outputs, split"),
+    )
+    return (
+        *(sliced if split else ()),
+        _medium(large, UNSPLIT, 6),
+        _medium(medium, UNSPLIT, 4),
+        Route((small,), UNSPLIT, "unaligned, few outputs"),
+        rest,
+    )
+
+
+def _rows(layout: str) -> tuple[Route, ...]:
+    return (
+        *THIN_SPLIT[layout],
+        *(_medium(spec, SPLIT, 6 if spec.slices == 1 else 3) for spec in MEDIUM_SPLIT[layout][:-1]),
+        Route((MEDIUM_SPLIT[layout][-1],), SPLIT & ~_fills(LARGE[layout], 4), "few outputs, split"),
+        *THIN[layout],
+        *_medium_unsplit(layout),
+        *_plain(layout),
+    )
+
+
+def _batch() -> tuple[Route, ...]:
+    """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
+    large = _gemm(
+        "TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, split="workspace"
+    )
+    middle = _gemm("TN", (64, 64, 32), (8, 4), (4, 8), (2, 2), 3, "wide", ctas=2, split="workspace")
+    small = _gemm("TN", (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, "wide", ctas=4, split="workspace")
+    plain = _gemm("TN", (32, 64, 16), (4, 4), (4, 8), (2, 2), 4, "plain", ctas=4, split="workspace")
+    return (
+        Route((large, REDUCE), SPLIT & _fills(large, 4), "large outputs, long batch"),
+        Route((middle, REDUCE), SPLIT & _fills(middle, 4), "middling outputs, long batch"),
+        Route((small, REDUCE), SPLIT, "few outputs, long batch: a CTA per tile and chunk"),
+        Route((plain, REDUCE), SPLIT, "unaligned, long batch"),
+        *_medium_unsplit("TN"),
+        *_plain("TN", split=False),
+    )
+
+
+ROUTES = {
+    **{(layout, "rows"): _rows(layout) for layout in ("NN", "NT", "TN", "TT")},
+    ("TN", "batch"): _batch(),
+}

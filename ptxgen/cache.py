@@ -1,0 +1,428 @@
+"""A content-addressed store of compiled kernels on disk.
+
+What may go wrong with a file must never reach a kernel launch, so an entry is used only
+if its owner and mode, its digest and the key written inside it all check out. Everything
+else is a miss with a :class:`~ptxgen.errors.CacheWarning`: the kernel is built again.
+
+An entry is one file, ``<sha256 of the key>.kernel``::
+
+    ptxgen kernel cache\\n
+    <sha256 of all that follows, hex>\\n
+    <sha256 of the key, hex>\\n
+    <metadata: one line of JSON>\\n
+    <image>
+
+It is written under a temporary name and renamed, so a visible entry is a whole one. While
+a kernel is being built its key is locked (``flock``, which the kernel releases when its
+owner dies), so concurrent processes build it once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import hashlib
+import json
+import os
+import stat
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ptxgen.errors import CacheWarning
+
+if sys.platform != "win32":
+    import fcntl
+
+FORMAT = 1
+"""Version of keys and entries; a change of either is a new number."""
+
+_MAGIC = b"ptxgen kernel cache"
+_ENTRY, _LOCK, _TEMPORARY = ".kernel", ".lock", ".tmp"
+_LOCK_PATIENCE_S = 600.0  # a holder that takes longer is stuck: build without the lock
+_LOCK_POLL_S = 0.01
+
+
+@dataclass(frozen=True)
+class Key:
+    """Everything that a compiled image depends on; nothing else."""
+
+    source: str
+    options: tuple[str, ...]
+    arch: str
+    nvrtc: str
+    kind: str
+    format: int = FORMAT
+
+    def encode(self) -> bytes:
+        """Canonical JSON: quoting keeps the fields, and the options, apart."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode("ascii")
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """sha256 of :meth:`encode`, hex: the name of the entry."""
+        return hashlib.sha256(self.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A compiled image and what the compiler said about it (JSON values)."""
+
+    image: bytes = field(repr=False)
+    meta: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """What :meth:`Cache.info` found. ``trusted`` is empty, or why the directory is not used."""
+
+    root: Path
+    entries: int
+    bytes: int
+    temporaries: int
+    distrust: str = ""
+
+
+class _BadEntryError(Exception):
+    """An entry that must not be used; the text says why."""
+
+
+class Cache:
+    """Compiled kernels by key: a dictionary in front of a directory.
+
+    ``root`` defaults to :func:`default_root`. Nothing is touched before the first use. A
+    directory that cannot be written (read-only, full) or that other users could write to
+    degrades the cache to memory, with one warning; results are the same, only later.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = default_root() if root is None else Path(root)
+        self._memory: dict[str, Entry] = {}
+        self._warned: set[str] = set()
+        self._warning = threading.Lock()
+
+    def get(self, key: Key) -> Entry | None:
+        """The entry of ``key``, or None. A bad one on disk is removed, with a warning."""
+        entry = self._memory.get(key.digest)
+        if entry is not None:
+            return entry
+        if not self._usable():
+            return None
+        path = self._path(key)
+        try:
+            entry = _read(path, key.digest)
+        except FileNotFoundError:
+            return None
+        except (_BadEntryError, OSError) as reason:
+            if isinstance(reason, _BadEntryError):  # other failures may pass: leave it
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            self._warn(
+                str(path), f"ignored the cache entry {path}: {reason}; the kernel is built again"
+            )
+            return None
+        self._memory[key.digest] = entry
+        return entry
+
+    def get_or_build(self, key: Key, build: Callable[[], Entry]) -> tuple[Entry, bool]:
+        """The entry of ``key`` and True, or what ``build()`` returned, now stored, and False.
+
+        Of concurrent callers, in this process or in others, one builds and the others wait
+        for it. An exception of ``build`` is passed on and nothing is stored.
+        """
+        entry = self.get(key)
+        if entry is not None:
+            return entry, True
+        with self._locked(key) as locked:
+            entry = self.get(key)  # another may have built it while this one waited
+            if entry is not None:
+                return entry, True
+            entry = build()
+            self._memory[key.digest] = entry
+            self._store(key, entry, sweep=locked)
+        return entry, False
+
+    # -- housekeeping ---------------------------------------------------------
+    def info(self) -> CacheInfo:
+        """Where the cache is and how much is in it."""
+        sizes: list[int] = []
+        for path in self._files(_ENTRY):
+            with contextlib.suppress(OSError):
+                sizes.append(path.lstat().st_size)
+        return CacheInfo(
+            root=self.root,
+            entries=len(sizes),
+            bytes=sum(sizes),
+            temporaries=len(self._files(_TEMPORARY)),
+            distrust=self._distrust() or "",
+        )
+
+    def verify(self, *, remove: bool = False) -> dict[Path, str]:
+        """Reads every entry; the bad ones and why. They are misses in any case."""
+        bad: dict[Path, str] = {}
+        for path in self._files(_ENTRY):
+            try:
+                _read(path, path.name.removesuffix(_ENTRY))
+            except FileNotFoundError:
+                continue  # removed by another process since it was listed
+            except (_BadEntryError, OSError) as reason:
+                bad[path] = str(reason)
+                if remove:
+                    with contextlib.suppress(OSError):
+                        path.unlink()
+        return bad
+
+    def clear(self) -> int:
+        """Removes every entry, from memory too; returns how many files that were.
+
+        Leftovers of killed writers go as well; other people's files stay.
+        """
+        self._memory.clear()
+        removed = 0
+        for path in self._files(_ENTRY):
+            with contextlib.suppress(OSError):
+                path.unlink()
+                removed += 1
+        for path in self._files(_TEMPORARY):
+            # A living writer's rename then fails, which costs it a warning, not its kernel.
+            with contextlib.suppress(OSError):
+                path.unlink()
+        for path in self._files(_LOCK):
+            with contextlib.suppress(OSError), _lock_file(path, patience_s=0.0):
+                pass  # releasing a lock removes its file
+        return removed
+
+    # -- the directory --------------------------------------------------------
+    def _path(self, key: Key) -> Path:
+        return self.root / (key.digest + _ENTRY)
+
+    def _files(self, suffix: str) -> list[Path]:
+        """This cache's own files of one kind, sorted; a missing directory has none."""
+        try:
+            names = os.listdir(self.root)
+        except OSError:
+            return []
+        return sorted(self.root / n for n in names if n.endswith(suffix) and _is_ours(n))
+
+    def _distrust(self) -> str | None:
+        """Why the directory must not be used, or None. A missing one is fine."""
+        try:
+            status = os.stat(self.root)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return str(error)
+        if not stat.S_ISDIR(status.st_mode):
+            return "it is not a directory"
+        if reason := _untrusted(status):
+            return reason
+        if status.st_mode & 0o500 != 0o500:
+            return f"its mode {stat.S_IMODE(status.st_mode):04o} hides it from its owner"
+        return None
+
+    def _usable(self) -> bool:
+        reason = self._distrust()
+        if reason is not None:
+            self._warn(
+                "directory",
+                f"the kernel cache {self.root} is not used ({reason}); compiled kernels are kept "
+                "in memory only. Fix its owner and mode (chmod go-w), or set PTXGEN_CACHE_DIR",
+            )
+        return reason is None
+
+    def _degraded(self, error: OSError) -> None:
+        self._warn(
+            "directory",
+            f"the kernel cache {self.root} cannot be written ({error}); compiled kernels are "
+            "kept in memory only. Free or allow the space, or set PTXGEN_CACHE_DIR",
+        )
+
+    def _warn(self, subject: str, message: str) -> None:
+        """Warns once for each subject."""
+        with self._warning:
+            known = subject in self._warned
+            self._warned.add(subject)
+        if not known:
+            warnings.warn(message, CacheWarning, stacklevel=2)
+
+    def _store(self, key: Key, entry: Entry, *, sweep: bool) -> None:
+        """Writes an entry; failing to is a warning. ``sweep`` removes dead writers' leftovers."""
+        if not self._usable():
+            return
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if sweep:  # under the lock of this key its temporaries have no living writer
+                for path in self._files(_TEMPORARY):
+                    if path.name.startswith(key.digest):
+                        path.unlink(missing_ok=True)
+            _write(self._path(key), key.digest, entry)
+        except OSError as error:
+            self._degraded(error)
+
+    @contextlib.contextmanager
+    def _locked(self, key: Key) -> Iterator[bool]:
+        """Holds the lock of ``key``; False where there is none to be had."""
+        if not self._usable():
+            yield False
+            return
+        with contextlib.ExitStack() as stack:
+            try:
+                self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                lock = _lock_file(self.root / (key.digest + _LOCK), patience_s=_LOCK_PATIENCE_S)
+                stack.enter_context(lock)
+                locked = True
+            except OSError:
+                locked = False  # if the directory is at fault, storing will say so
+            yield locked
+
+
+def default_root() -> Path:
+    """``$PTXGEN_CACHE_DIR``, or ``ptxgen`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``."""
+    if chosen := os.environ.get("PTXGEN_CACHE_DIR"):
+        return Path(chosen)
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():  # unset, or to be ignored by the XDG specification
+        base = Path(os.path.expanduser("~/.cache"))
+    if not base.is_absolute():  # no home directory; the owner check makes this one safe
+        return Path(tempfile.gettempdir()) / f"ptxgen-{_user()}"
+    return base / "ptxgen"
+
+
+def default_cache() -> Cache:
+    """The cache of :func:`default_root`, one object per directory and process."""
+    return _cache_at(default_root())
+
+
+@functools.cache
+def _cache_at(root: Path) -> Cache:
+    return Cache(root)
+
+
+# -- files ---------------------------------------------------------------------
+def _is_ours(name: str) -> bool:
+    """Whether a file name starts with a digest, as all of the cache's do."""
+    return len(name) > 64 and all(c in "0123456789abcdef" for c in name[:64]) and name[64] == "."
+
+
+def _user() -> int:
+    return os.geteuid() if sys.platform != "win32" else 0
+
+
+def _untrusted(status: os.stat_result) -> str | None:
+    """Why a file or directory could be another user's work, or None."""
+    if sys.platform == "win32":
+        return None  # ownership there is not in the mode bits
+    if status.st_uid != _user():
+        return f"it belongs to user {status.st_uid}, not to {_user()}"
+    if status.st_mode & 0o022:
+        return f"its mode {stat.S_IMODE(status.st_mode):04o} lets other users write to it"
+    return None
+
+
+def _pack(digest: str, entry: Entry) -> bytes:
+    meta = json.dumps(entry.meta, sort_keys=True, separators=(",", ":")).encode("ascii")
+    body = b"\n".join((digest.encode("ascii"), meta, entry.image))
+    return b"\n".join((_MAGIC, hashlib.sha256(body).hexdigest().encode("ascii"), body))
+
+
+def _unpack(data: bytes, digest: str) -> Entry:
+    parts = data.split(b"\n", 2)
+    if len(parts) != 3 or parts[0] != _MAGIC:
+        raise _BadEntryError(f"not an entry of this cache, or truncated ({len(data)} bytes)")
+    _, checksum, body = parts
+    if hashlib.sha256(body).hexdigest().encode("ascii") != checksum:
+        raise _BadEntryError("its contents do not match its digest")
+    try:
+        owner, meta, image = body.split(b"\n", 2)
+        entry = Entry(image, json.loads(meta))
+    except ValueError as error:
+        raise _BadEntryError(f"malformed ({error})") from None
+    if owner != digest.encode("ascii"):
+        raise _BadEntryError(f"it holds the kernel of another key, {owner!r}")
+    return entry
+
+
+def _read(path: Path, digest: str) -> Entry:
+    """Raises FileNotFoundError, another OSError, or _BadEntryError."""
+    # Without O_NONBLOCK, opening a FIFO put in the entry's place would hang.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _BadEntryError("it is a symbolic link") from None
+        raise
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)  # of the opened file: its name may change hands
+        if not stat.S_ISREG(status.st_mode):
+            raise _BadEntryError("it is not a regular file")
+        if reason := _untrusted(status):
+            raise _BadEntryError(reason)
+        return _unpack(file.read(), digest)
+
+
+def _write(path: Path, digest: str, entry: Entry) -> None:
+    """Makes the entry visible as a whole or not at all; raises OSError."""
+    descriptor, temporary = tempfile.mkstemp(_TEMPORARY, digest + ".", path.parent)  # mode 0600
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(_pack(digest, entry))
+        # No fsync: what a power cut leaves behind fails its digest and is built again.
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+@contextlib.contextmanager
+def _lock_file(path: Path, *, patience_s: float) -> Iterator[None]:
+    """Holds an exclusive lock; its file is removed on release. Raises OSError if not to be had.
+
+    Two threads of one process exclude each other too: a lock belongs to the open file.
+    """
+    if sys.platform == "win32":
+        raise OSError(errno.ENOTSUP, "no file locks")
+    deadline = time.monotonic() + patience_s
+    while True:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            _wait_for_lock(descriptor, deadline)
+            if not _is_same_file(descriptor, path):
+                continue  # the last holder removed it while this one waited
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                # Explicitly: a forked child may keep a copy of the descriptor open.
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _wait_for_lock(descriptor: int, deadline: float) -> None:
+    while sys.platform != "win32":
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(_LOCK_POLL_S)
+
+
+def _is_same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,455 @@
+"""CUDA C++ source to PTX or cubin, by NVRTC.
+
+NVRTC needs neither a GPU nor a driver. A compilation depends on the source text, the
+options, the architecture and the NVRTC version, all of which are in the cache key, and on
+nothing else: no include files, no clock, no environment (those are refused or switched off).
+
+>>> compile_ptx(source, name="axpy").text                                # doctest: +SKIP
+>>> compile_cubin(source, name="axpy", arch="sm_90a").resources          # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
+from types import EllipsisType
+from typing import Any
+
+from ptxgen.cache import Cache, Entry, Key, default_cache
+from ptxgen.errors import CompileError
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """The compiler that goldens are made with."""
+
+    distribution: str
+    nvrtc: str
+
+
+TOOLCHAIN = Toolchain(distribution="nvidia-cuda-nvrtc", nvrtc="13.0.88")
+"""Results do not hang on the version (contracts fix the bits), but PTX text does."""
+
+BASE_OPTIONS: tuple[str, ...] = (
+    "--std=c++17",
+    # a*b + c stays a product rounded and a sum rounded; where one rounding is meant, the
+    # source says fma. The default (true) lets the compiler choose, and so change bits.
+    "--fmad=false",
+    # The other three are NVRTC's defaults, fixed here because the contracts rest on them:
+    "--ftz=false",  # subnormal operands and results are kept, not flushed to zero
+    "--prec-div=true",  # x / y is div.rn, correctly rounded, not an approximation
+    "--prec-sqrt=true",  # sqrtf is sqrt.rn, correctly rounded, not an approximation
+    # No effect on numbers:
+    "--no-source-include",  # no header from the working directory: the key has only the text
+    "--no-cache",  # nor kernels from the driver's cache, whose key nobody states
+)
+"""Options of every compilation, with their numeric effect. No fast math, ever.
+
+``--device-as-default-execution-space`` is left out on purpose: with ``__device__`` written
+out, a rendered kernel is plain CUDA that nvcc takes too.
+"""
+
+CUBIN_OPTIONS: tuple[str, ...] = ("--ptxas-options=-v",)
+"""More options for cubins: the log then lists registers, spills and memory."""
+
+_FREE_OPTIONS = re.compile(r"--maxrregcount=\d+|--generate-line-info|--device-debug")
+"""What a job may add: nothing that changes a bit or reads a file."""
+
+# Environment variables that reach into NVRTC. The first, in no manual, changes the PTX of
+# 13.0.88 (measured). The second stands in its binary too, but did nothing when tried.
+_STEERING = ("NV_NVVM_VERSION", "NVRTC_APPEND_FLAGS")
+
+# The name that NVRTC knows every source by. It shows in symbols with internal linkage, so
+# a kernel's own name here would put into the output what is not in the key.
+_PROGRAM_NAME = b"kernel.cu"
+
+_UNKEYED = re.compile(
+    r"^[ \t]*#[ \t]*include\b.*|\b__(?:DATE|TIME|TIMESTAMP)__\b|\b__has_include\b", re.MULTILINE
+)
+_ARCH = re.compile(r"(compute|sm)_(\d{2,3})[af]?")
+_KIND = {"compute": "ptx", "sm": "cubin"}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one kernel uses, by ptxas: bytes, except ``registers`` and ``barriers``.
+
+    Spills of functions that were not inlined into the kernel are counted in. ``shared`` is
+    the static part; ``constant`` sums the banks that ptxas lists for the kernel, where since
+    sm_90 its parameters do not show.
+    """
+
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    stack: int
+    shared: int
+    constant: int
+    barriers: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled kernel.
+
+    ``image`` is what the driver loads (PTX text has no NUL at its end). ``resources`` is None
+    for PTX, and where NVRTC's log was not understood. ``log`` holds the compiler's warnings,
+    and for cubins what ptxas said. ``cached`` tells whether it was built before.
+    """
+
+    name: str
+    image: bytes = field(repr=False)
+    kind: str
+    arch: str
+    log: str = field(repr=False)
+    resources: Resources | None
+    cached: bool
+
+    @property
+    def text(self) -> str:
+        """The PTX; AttributeError for a cubin."""
+        if self.kind != "ptx":
+            raise AttributeError(f"{self.name} is a {self.kind} for {self.arch}; it has no text")
+        return self.image.decode("utf-8")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One compilation: ``compute_…`` architectures give PTX, ``sm_…`` ones cubins.
+
+    ``name`` is the symbol of an ``extern "C"`` kernel in ``source``. ``options`` are added to
+    :data:`BASE_OPTIONS`; those that could change bits or read files are refused.
+    """
+
+    source: str = field(repr=False)
+    name: str
+    arch: str
+    options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.name.isascii() and self.name.isidentifier()):
+            raise CompileError(f"a kernel's name is a C identifier, not {self.name!r}")
+        if not _ARCH.fullmatch(self.arch):
+            raise CompileError(
+                f"{self.name}: unknown architecture {self.arch!r}; {_supported_architectures()}"
+            )
+        for option in self.options:
+            if not _FREE_OPTIONS.fullmatch(option):
+                raise CompileError(
+                    f"{self.name}: the option {option!r} is not accepted; a job may add "
+                    "--maxrregcount=N, --generate-line-info, --device-debug"
+                )
+        if found := _UNKEYED.search(self.source):
+            line = self.source.count("\n", 0, found.start()) + 1
+            raise CompileError(
+                f"{self.name}: line {line} has {found.group().strip()!r}: a source must hold "
+                "everything that its result depends on (the cache key is made from its text)"
+            )
+
+    @property
+    def kind(self) -> str:
+        """``"ptx"`` or ``"cubin"``."""
+        return _KIND[self.arch.partition("_")[0]]
+
+    def key(self, nvrtc: str) -> Key:
+        """The cache key for an NVRTC version. ``name`` is not in it: it changes nothing."""
+        extra = CUBIN_OPTIONS if self.kind == "cubin" else ()
+        return Key(self.source, BASE_OPTIONS + extra + self.options, self.arch, nvrtc, self.kind)
+
+
+def compile_ptx(
+    source: str,
+    *,
+    name: str,
+    arch: str = "compute_80",
+    options: Sequence[str] = (),
+    cache: Cache | EllipsisType | None = ...,
+) -> Compiled:
+    """PTX of the kernel ``name``: the same bytes on every machine for one NVRTC version.
+
+    ``cache=None`` compiles afresh; the default is the user's cache. Raises CompileError.
+    """
+    return _compile_as("ptx", Job(source, name, arch, tuple(options)), cache)
+
+
+def compile_cubin(
+    source: str,
+    *,
+    name: str,
+    arch: str = "sm_90a",
+    options: Sequence[str] = (),
+    cache: Cache | EllipsisType | None = ...,
+) -> Compiled:
+    """A cubin of the kernel ``name`` with its :class:`Resources`.
+
+    ``cache=None`` compiles afresh; the default is the user's cache. Raises CompileError.
+    """
+    return _compile_as("cubin", Job(source, name, arch, tuple(options)), cache)
+
+
+def compile_many(
+    jobs: Iterable[Job],
+    *,
+    workers: int | None = None,
+    progress: Callable[[int, int, Job], None] | None = None,
+    cache: Cache | EllipsisType | None = ...,
+) -> list[Compiled]:
+    """Compiles jobs in parallel; results come in the order of the jobs.
+
+    Threads, not processes: the binding releases the GIL and NVRTC compiles concurrently, so
+    they scale as processes do without starting any. ``workers`` defaults to the CPUs that this
+    process may use. ``progress(done, total, job)`` is called in the caller's thread after each
+    job. The first failure (in time) cancels what has not started and is raised.
+    """
+    todo = list(jobs)
+    total = len(todo)
+    with ThreadPoolExecutor(workers or _cpus(), thread_name_prefix="nvrtc") as pool:
+        try:
+            futures = {pool.submit(compile_job, job, cache=cache): job for job in todo}
+            for done, future in enumerate(as_completed(futures), start=1):
+                future.result()
+                if progress is not None:
+                    progress(done, total, futures[future])
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return [future.result() for future in futures]
+
+
+def compile_job(job: Job, *, cache: Cache | EllipsisType | None = ...) -> Compiled:
+    """Compiles one job: see :func:`compile_ptx` and :func:`compile_cubin`."""
+    store = default_cache() if cache is ... else cache
+    if store is None:
+        return _compiled(job, _build(job), cached=False)
+    # Loading NVRTC costs more than a warm start may, so a hit trusts the version that is
+    # installed; what is stored goes under the version that the compiler itself states.
+    installed = _installed_version()
+    if installed is not None:
+        entry = store.get(job.key(installed))
+        if entry is not None:
+            return _compiled(job, entry, cached=True)
+    entry, cached = store.get_or_build(job.key(toolchain_version()), lambda: _build(job))
+    return _compiled(job, entry, cached=cached)
+
+
+@functools.cache
+def toolchain_version() -> str:
+    """The full version of the NVRTC that this process compiles with, such as "13.0.88".
+
+    nvrtcVersion knows only two of the three numbers, and a package's metadata would describe
+    a library that may not be the one loaded, so this asks the compiler: it signs its PTX.
+    Should it ever not, the result is "13.0 (build unknown)", which equals no pinned version.
+    """
+    probe = _build(Job('extern "C" __global__ void probe() {}', "probe", "compute_80"))
+    signature = re.search(rb"^// Cuda compilation tools, .*\bV(\d+\.\d+\.\d+)", probe.image, re.M)
+    if signature is not None:
+        return signature[1].decode("ascii")
+    major, minor = _call(_nvrtc().nvrtcVersion)
+    return f"{major}.{minor} (build unknown)"
+
+
+def require_pinned_toolchain() -> None:
+    """Raises CompileError unless NVRTC is the version that goldens are made with."""
+    found = toolchain_version()
+    if found != TOOLCHAIN.nvrtc:
+        raise CompileError(
+            f"goldens are made with NVRTC {TOOLCHAIN.nvrtc}, but this is {found}; "
+            f"install {TOOLCHAIN.distribution}=={TOOLCHAIN.nvrtc}"
+        )
+
+
+def parse_resources(log: str) -> dict[str, Resources]:
+    """The resources of every kernel in the log of a cubin (``--ptxas-options=-v``)."""
+    kernels: dict[str, dict[str, int]] = {}
+    kernel: dict[str, int] = {}
+    own = True  # whether the properties are the kernel's, not those of a function it calls
+    name = ""
+    for line in log.splitlines():
+        if found := re.search(r"Compiling entry function '(\w+)'", line):
+            name, own = found[1], True
+            kernel = kernels.setdefault(name, {"spill_stores": 0, "spill_loads": 0, "stack": 0})
+        elif found := re.search(r"Function properties for (\w+)", line):
+            own = found[1] == name
+        elif found := re.search(
+            r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line
+        ):
+            if kernels:
+                kernel["stack"] = max(kernel["stack"], int(found[1])) if own else kernel["stack"]
+                kernel["spill_stores"] += int(found[2])
+                kernel["spill_loads"] += int(found[3])
+        elif kernels and (found := re.search(r"Used (\d+) registers", line)):
+            kernel["registers"] = int(found[1])
+            kernel["barriers"] = _sum(r"used (\d+) barriers", line)
+            kernel["shared"] = _sum(r"(\d+) bytes smem", line)
+            kernel["constant"] = _sum(r"(\d+) bytes cmem", line)
+            # With calls, the depth of the stack is more than the kernel's own frame.
+            kernel["stack"] = max(kernel["stack"], _sum(r"(\d+) bytes cumulative stack", line))
+    return {name: Resources(**values) for name, values in kernels.items() if "registers" in values}
+
+
+def _sum(pattern: str, line: str) -> int:
+    return sum(map(int, re.findall(pattern, line)))
+
+
+def _cpus() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+@functools.cache
+def _installed_version() -> str | None:
+    """The version of the NVRTC wheel, or None if NVRTC did not come as one."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(TOOLCHAIN.distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _compile_as(kind: str, job: Job, cache: Cache | EllipsisType | None) -> Compiled:
+    if job.kind != kind:
+        prefix = next(p for p, k in _KIND.items() if k == kind)
+        raise CompileError(
+            f"{job.name}: the architecture of a {kind} is {prefix}_…, not {job.arch!r}"
+        )
+    return compile_job(job, cache=cache)
+
+
+def _compiled(job: Job, entry: Entry, *, cached: bool) -> Compiled:
+    if job.kind == "ptx":
+        present = re.search(rb"\.entry\s+" + job.name.encode() + rb"\b", entry.image) is not None
+    else:
+        present = b"\0.text." + job.name.encode() + b"\0" in entry.image  # a section's name
+    if not present:
+        raise CompileError(
+            f'{job.name} for {job.arch}: the source has no kernel extern "C" {job.name}',
+            log=entry.meta["log"],
+            source_path=_keep(job),
+        )
+    values: Mapping[str, int] | None = entry.meta["resources"].get(job.name)
+    return Compiled(
+        name=job.name,
+        image=entry.image,
+        kind=job.kind,
+        arch=job.arch,
+        log=entry.meta["log"],
+        resources=None if values is None else Resources(**values),
+        cached=cached,
+    )
+
+
+# -- NVRTC -----------------------------------------------------------------------
+@functools.cache
+def _nvrtc() -> Any:
+    """The binding, with the library loaded."""
+    try:
+        from cuda.bindings import nvrtc  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+        nvrtc.nvrtcVersion()  # loads the library
+    except (ImportError, RuntimeError) as error:
+        raise CompileError(
+            f"NVRTC cannot be loaded ({error}); install cuda-bindings and "
+            f"{TOOLCHAIN.distribution}=={TOOLCHAIN.nvrtc}"
+        ) from error
+    return nvrtc
+
+
+def _call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
+    """Calls the binding: its values, without the status, which must be success."""
+    status, *values = function(*arguments)
+    if status != 0:
+        raise CompileError(f"{function.__name__} failed: {status.name}")
+    return values[0] if len(values) == 1 else values
+
+
+def _buffer(size: int, fill: Callable[..., tuple[Any, ...]], program: Any) -> bytes:
+    buffer = bytearray(size)
+    _call(fill, program, buffer)
+    return bytes(buffer)
+
+
+def _build(job: Job) -> Entry:
+    """Compiles ``job`` for the cache; the result does not depend on ``job.name``."""
+    nvrtc = _nvrtc()
+    for variable in _STEERING:
+        if value := os.environ.get(variable):
+            raise CompileError(
+                f"the environment variable {variable}={value!r} may change what NVRTC makes; "
+                "unset it to compile"
+            )
+    options = [f"--gpu-architecture={job.arch}", *job.key("").options]
+    program = _call(
+        nvrtc.nvrtcCreateProgram, job.source.encode("utf-8"), _PROGRAM_NAME, 0, None, None
+    )
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(
+            program, len(options), [o.encode("utf-8") for o in options]
+        )
+        log = _clean_log(
+            _buffer(_call(nvrtc.nvrtcGetProgramLogSize, program), nvrtc.nvrtcGetProgramLog, program)
+        )
+        if status != 0:
+            raise _failure(job, status.name, log)
+        if job.kind == "ptx":
+            size, fill = nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX
+        else:
+            size, fill = nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN
+        image = _buffer(_call(size, program), fill, program)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    if job.kind == "ptx":
+        image = normalise_ptx(image)
+        return Entry(image, {"log": log, "resources": {}})
+    resources = {name: asdict(r) for name, r in parse_resources(log).items()}
+    return Entry(image, {"log": log, "resources": resources})
+
+
+def normalise_ptx(image: bytes) -> bytes:
+    """PTX as a text file: one newline at the end, no NUL. NVRTC writes no paths or times."""
+    return image.rstrip(b"\0\n ") + b"\n"
+
+
+def _clean_log(log: bytes) -> str:
+    """The log as text, without ptxas's timings, which would differ from run to run."""
+    # ptxas's errors come after a NUL of their own.
+    text = log.decode("utf-8", errors="replace").replace("\0", "")
+    lines = text.strip().splitlines(keepends=True)
+    return "".join(line for line in lines if "Compile time =" not in line)
+
+
+def _failure(job: Job, status: str, log: str) -> CompileError:
+    headline = re.search(r"^.*\b(?:error|fatal)\b\s*:.*$", log, re.MULTILINE)
+    if headline is not None and "--gpu-architecture" in headline[0]:
+        return CompileError(
+            f"{job.name}: unknown architecture {job.arch!r}; {_supported_architectures()}", log=log
+        )
+    path = _keep(job)
+    reason = headline[0].strip() if headline is not None else status
+    kept = f"; the source is kept in {path}" if path is not None else ""
+    return CompileError(f"{job.name} for {job.arch}: {reason}{kept}", log=log, source_path=path)
+
+
+def _keep(job: Job) -> str | None:
+    """Writes the source to a new temporary file and returns its path, or None."""
+    try:
+        descriptor, path = tempfile.mkstemp(".cu", f"ptxgen-{job.name}-{job.arch}-")
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(job.source)
+    except OSError:
+        return None
+    return path
+
+
+def _supported_architectures() -> str:
+    try:
+        numbers = _call(_nvrtc().nvrtcGetSupportedArchs)
+    except CompileError:
+        return "examples are compute_80 and sm_90a"
+    listed = ", ".join(str(n) for n in numbers)
+    return f"this NVRTC knows compute_N and sm_N for N in {listed}, some with a suffix a or f"

@@ -1,0 +1,83 @@
+"""Products in the ``fma`` contract, bit for bit as the kernels return them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptxgen.reference.f32 import BLOCK, F32, Rounder
+
+
+def chain(a: F32, b: F32, chunk: int) -> F32:
+    """``a @ b`` (f32 ``[M, K]`` and ``[K, N]``) in chunks of ``chunk`` reduction steps.
+
+    Each chunk is one chain from +0.0, ``acc = fma(a[:, k], b[k, :], acc)`` with k ascending, then
+    ``acc + 0.0``; the chunks' results are added in f32, ascending. K = 0 gives +0.0.
+    """
+    (m, k), n = a.shape, b.shape[1]
+    if k == 0 or m == 0 or n == 0:
+        return np.zeros((m, n), np.float32)
+    chunk = min(chunk, k)
+    whole = k // chunk
+    split = whole * chunk
+    subnormal = _rounds_subnormals(a, b)
+    with np.errstate(all="ignore"):
+        parts = _chains(
+            a[:, :split].reshape(m, whole, chunk), b[:split].reshape(whole, chunk, n), subnormal
+        )
+        if split < k:
+            last = _chains(a[:, None, split:], b[None, split:], subnormal)
+            parts = np.concatenate([parts, last])
+        total: F32 = parts[0]
+        for part in parts[1:]:
+            np.add(total, part, out=total)
+    return total
+
+
+def _rounds_subnormals(a: F32, b: F32) -> bool:
+    """Whether a step may round a subnormal (a sufficient test for no).
+
+    If all products are multiples of 2**-149, the smallest f32, then so is every sum, and a sum
+    below 2**-126 is an f32 number. A number of at least 2**e is a multiple of 2**(e - 23).
+    """
+    lowest = 0
+    for operand in (a, b):
+        magnitudes = np.abs(operand[np.isfinite(operand) & (operand != 0)])
+        if magnitudes.size == 0:
+            return False
+        lowest += int(np.frexp(magnitudes.min())[1]) - 1 - 23
+    return lowest < -149
+
+
+def _chains(a: F32, b: F32, subnormal: bool) -> F32:
+    """Independent chains: ``[M, C, L]`` and ``[C, L, N]`` to ``[C, M, N]``, in blocks."""
+    m, chunks, _ = a.shape
+    n = b.shape[2]
+    out = np.empty((chunks, m, n), np.float32)
+    columns = np.ascontiguousarray(a.transpose(2, 1, 0))
+    width = min(n, BLOCK)
+    height = min(m, max(1, BLOCK // width))
+    depth = min(chunks, max(1, BLOCK // (width * height)))
+    for c in range(0, chunks, depth):
+        for i in range(0, m, height):
+            for j in range(0, n, width):
+                _block(
+                    columns[:, c : c + depth, i : i + height],
+                    b[c : c + depth, :, j : j + width],
+                    out[c : c + depth, i : i + height, j : j + width],
+                    subnormal,
+                )
+    return out
+
+
+def _block(columns: F32, rows: F32, out: F32, subnormal: bool) -> None:
+    """One block of outputs ``[C, M, N]`` from ``[L, C, M]`` and ``[C, L, N]``."""
+    rounder = Rounder(out.shape, subnormal=subnormal)
+    product = np.empty(out.shape, np.float64)
+    total = np.zeros(out.shape, np.float64)
+    rounded = np.zeros(out.shape, np.float32)
+    for k in range(len(columns)):
+        column, row = columns[k].astype(np.float64), rows[:, k].astype(np.float64)
+        np.multiply(column[:, :, None], row[:, None, :], out=product)
+        rounder.add(product, total, rounded)
+        np.copyto(total, rounded)
+    np.add(rounded, np.float32(0), out=out)

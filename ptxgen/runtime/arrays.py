@@ -1,0 +1,611 @@
+"""Arrays of any framework, seen as pointer, shape, strides, dtype and device.
+
+:func:`view` reads; :func:`empty` makes results in the caller's framework. No framework is
+imported unless an array of it was passed in.
+
+Lifetimes and autograd: a view keeps its array alive, but work that is still enqueued does
+not, so memory handed to a stream other than its own allocator's follows that framework's
+rules (``Tensor.record_stream`` in PyTorch). Tensors that require grad are read as if
+detached: nothing is recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from ptxgen.errors import DeviceError, DtypeError, ShapeError
+from ptxgen.runtime import dlpack
+from ptxgen.runtime.device import Device, get_device
+from ptxgen.runtime.dlpack import contiguous_strides
+
+ITEMSIZE = {
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "uint8": 1,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
+}
+"""Bytes per element of every dtype that a view can have."""
+
+_TYPESTR = {
+    "f2": "float16",
+    "f4": "float32",
+    "f8": "float64",
+    **{f"{s}{n}": f"{w}{8 * n}" for s, w in (("i", "int"), ("u", "uint")) for n in (1, 2, 4, 8)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayView:
+    """Where an array lies and how.
+
+    ``strides`` count elements. ``kind`` is ``"cuda"`` or ``"host"``; ``index`` the GPU.
+    ``framework`` is ``"torch"``, ``"cupy"``, ``"jax"``, ``"numpy"``, ``"ptxgen"``, ``"cai"``
+    or ``"dlpack"``. ``after`` is a stream on which the producer may still be working.
+    """
+
+    ptr: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    kind: str
+    index: int
+    readonly: bool
+    framework: str
+    owner: object
+    after: int | None = None
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return ITEMSIZE[self.dtype]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, gaps not counted."""
+        return self.size * self.itemsize
+
+    @property
+    def where(self) -> str:
+        """The device in words, such as ``"cuda:0"`` or ``"host memory"``."""
+        return "host memory" if self.kind == "host" else f"{self.kind}:{self.index}"
+
+    def extent(self) -> tuple[int, int]:
+        """The addresses [low, high) that the elements lie between; empty arrays have none."""
+        low, high = extent(self.shape, self.strides, self.itemsize)
+        return self.ptr + low, self.ptr + high
+
+    def overlaps(self, other: ArrayView) -> bool:
+        """Whether the two may share a byte.
+
+        Exact when the extents are disjoint, and for matrices of one row pitch (two column
+        ranges of one buffer); otherwise overlapping extents count as shared.
+        """
+        if (self.kind, self.index) != (other.kind, other.index):
+            return False
+        (low, high), (other_low, other_high) = self.extent(), other.extent()
+        if low >= other_high or other_low >= high:
+            return False
+        mine, theirs = self._rows(), other._rows()
+        if mine is None or theirs is None:
+            return True
+        (pitch, width), (other_pitch, other_width) = mine, theirs
+        pitch = pitch or other_pitch  # a single row fits any pitch
+        if pitch == 0 or (other_pitch or pitch) != pitch:
+            return True
+        ahead = (other_low - low) % pitch
+        return ahead < width or ahead + other_width > pitch
+
+    def overlaps_itself(self) -> bool:
+        """Whether two elements may share a byte (zero strides, too short a pitch)."""
+        reach = 1
+        for stride, size in self._steps():
+            if stride < reach:
+                return self.size > 0
+            reach += stride * (size - 1)
+        return False
+
+    def _steps(self) -> list[tuple[int, int]]:
+        """(stride, size) of the dimensions that matter, innermost in memory first."""
+        pairs = zip(self.strides, self.shape, strict=True)
+        return sorted((abs(stride), size) for stride, size in pairs if size > 1)
+
+    def _rows(self) -> tuple[int, int] | None:
+        """(bytes from row to row, bytes of a row); None unless rows are dense, evenly spaced.
+
+        The distance of a single row is 0.
+        """
+        steps = self._steps()
+        width = 1
+        while steps and steps[0][0] == width:
+            width *= steps.pop(0)[1]
+        if not steps:
+            return 0, width * self.itemsize
+        pitch = expected = steps[0][0]
+        for stride, size in steps:
+            if stride != expected:
+                return None
+            expected = stride * size
+        return (pitch * self.itemsize, width * self.itemsize) if pitch > width else None
+
+    def matrix(self, name: str) -> ArrayView:
+        """The same elements as [rows, columns], all leading dimensions flattened into rows.
+
+        Raises ShapeError for fewer than two dimensions (one dimension counts as one row), or
+        when no single stride walks the rows.
+        """
+        if not self.shape:
+            raise ShapeError(f"{name} has no dimensions; takes at least one")
+        *leading, columns = self.shape
+        rows = prod(leading)
+        stride: int | None = None
+        reach = 0  # the stride that the next outer dimension must have
+        for step, size in zip(self.strides[-2::-1], leading[::-1], strict=True):
+            if size == 1:
+                continue
+            if stride is None:
+                stride = step
+            elif step != reach and rows:
+                raise ShapeError(
+                    f"{name} has shape {list(self.shape)} and strides {list(self.strides)}: its "
+                    "leading dimensions do not flatten into evenly spaced rows; pass a "
+                    f"contiguous copy of {name}"
+                )
+            reach = step * size
+        strides = (
+            max(columns, 1) if stride is None else stride,
+            self.strides[-1] if columns > 1 else 1,
+        )
+        return replace(self, shape=(rows, columns), strides=strides)
+
+
+def extent(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
+    """The byte offsets [low, high), relative to the first element, of all elements."""
+    low = high = 0
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 0:
+            return 0, 0
+        reach = (size - 1) * stride
+        if reach < 0:
+            low += reach
+        else:
+            high += reach
+    return low * itemsize, (high + 1) * itemsize
+
+
+# -- reading ----------------------------------------------------------------------------
+_ROOTS = {"torch": "torch", "cupy": "cupy", "jax": "jax", "jaxlib": "jax", "numpy": "numpy"}
+
+
+@functools.lru_cache(maxsize=256)
+def _framework_of_type(kind: type) -> str:
+    for base in kind.__mro__:
+        root = _ROOTS.get(base.__module__.partition(".")[0])
+        if root and (root != "torch" or issubclass(kind, sys.modules["torch"].Tensor)):
+            return root
+    if issubclass(kind, DeviceArray):
+        return "ptxgen"
+    if hasattr(kind, "__cuda_array_interface__"):
+        return "cai"
+    return "dlpack" if hasattr(kind, "__dlpack__") else "other"
+
+
+def framework_of(obj: object) -> str:
+    """The framework that ``obj`` belongs to, as in :class:`ArrayView`, or ``"other"``."""
+    framework = _framework_of_type(type(obj))  # type: ignore[arg-type]  # types do hash
+    if framework == "other" and hasattr(obj, "__cuda_array_interface__"):
+        return "cai"  # set on the instance
+    return framework
+
+
+def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
+    """Reads the array ``obj``, passed as argument ``name``, for work on ``stream``.
+
+    DLPack producers are asked to make ``stream`` wait for them; for others
+    :attr:`ArrayView.after` says what to wait for.
+
+    Raises DtypeError for what is no array, and for complex, bool and unknown dtypes;
+    ShapeError for layouts without strides and for negative strides on a GPU; DeviceError
+    for memory that is neither on a GPU nor in the host.
+    """
+    reader = _READERS.get(framework_of(obj))
+    if reader is None:
+        raise DtypeError(
+            f"{name} is a {type(obj).__module__}.{type(obj).__qualname__}; takes an array: "
+            "PyTorch, CuPy, JAX, NumPy, or anything with __dlpack__ or __cuda_array_interface__"
+        )
+    found = reader(obj, name, stream)
+    if found.kind != "host" and any(step < 0 for step in found.strides):
+        raise ShapeError(
+            f"{name} has negative strides {list(found.strides)}; pass a contiguous copy of {name}"
+        )
+    return found
+
+
+def _known_dtype(dtype: str, name: str) -> str:
+    if dtype not in ITEMSIZE:
+        raise DtypeError(f"{name}: dtype {dtype} is not supported; takes {', '.join(ITEMSIZE)}")
+    return dtype
+
+
+def _elements(strides: tuple[int, ...], itemsize: int, name: str) -> tuple[int, ...]:
+    """Byte strides as element strides."""
+    if any(step % itemsize for step in strides):
+        raise ShapeError(
+            f"{name} has byte strides {list(strides)} that are no multiples of its "
+            f"{itemsize}-byte elements; pass a contiguous copy of {name}"
+        )
+    return tuple(step // itemsize for step in strides)
+
+
+def _view_torch(x: Any, name: str, stream: int) -> ArrayView:
+    torch = sys.modules["torch"]
+    kind = x.device.type
+    if x.layout is not torch.strided:
+        raise ShapeError(f"{name} is a torch tensor of layout {x.layout}; pass {name}.to_dense()")
+    if kind not in ("cuda", "cpu"):
+        raise DeviceError(f"{name} is a torch tensor on {x.device}; takes CUDA tensors")
+    dtype = _known_dtype(str(x.dtype).removeprefix("torch."), name)
+    if x.is_neg():
+        raise ShapeError(f"{name} is a lazily negated torch tensor; pass {name}.resolve_neg()")
+    try:
+        ptr = x.data_ptr()
+    except RuntimeError as error:  # fake, functional and vmapped tensors have no memory
+        raise DeviceError(f"{name} is a torch tensor without memory of its own: {error}") from error
+    if kind == "cpu":
+        kind, index = "host", 0
+    else:
+        index = x.get_device()
+    return ArrayView(ptr, tuple(x.shape), tuple(x.stride()), dtype, kind, index, False, "torch", x)
+
+
+def _view_cupy(x: Any, name: str, stream: int) -> ArrayView:
+    if not hasattr(type(x), "__cuda_array_interface__"):
+        raise DtypeError(f"{name} is a {type(x).__qualname__} of CuPy; takes a dense array")
+    dtype = _known_dtype(x.dtype.name, name)
+    strides = _elements(x.strides, ITEMSIZE[dtype], name)
+    return ArrayView(
+        x.data.ptr, x.shape, strides, dtype, "cuda", int(x.device.id), False, "cupy", x
+    )
+
+
+def _view_numpy(x: Any, name: str, stream: int) -> ArrayView:
+    interface = getattr(x, "__array_interface__", None)
+    if interface is None or hasattr(x, "mask"):
+        raise DtypeError(f"{name} is a NumPy {type(x).__qualname__}; takes a plain array")
+    if not x.dtype.isnative:
+        raise DtypeError(
+            f"{name}: dtype {x.dtype.str} is not in native byte order; "
+            f"pass {name}.astype({x.dtype.name!r})"
+        )
+    dtype = _known_dtype(x.dtype.name, name)
+    strides = _elements(x.strides, ITEMSIZE[dtype], name)
+    ptr, readonly = interface["data"]
+    return ArrayView(ptr, x.shape, strides, dtype, "host", 0, readonly, "numpy", x)
+
+
+def _view_cai(x: Any, name: str, stream: int) -> ArrayView:
+    interface = x.__cuda_array_interface__
+    typestr = interface["typestr"]
+    dtype = _TYPESTR.get(typestr[1:])
+    if dtype is None or typestr[0] == ">":
+        if hasattr(x, "__dlpack__"):  # which can say bfloat16
+            return _view_dlpack(x, name, stream)
+        raise DtypeError(
+            f"{name}: dtype {typestr!r} of its __cuda_array_interface__ is not supported; "
+            f"takes little-endian {', '.join(_TYPESTR)}, and through __dlpack__ also bfloat16"
+        )
+    if interface.get("mask") is not None:
+        raise DtypeError(f"{name} is masked; pass an array without mask")
+    after = interface.get("stream")
+    if after == 0:
+        raise DeviceError(
+            f"{name}: stream 0 in its __cuda_array_interface__ is ambiguous and not allowed; "
+            "its producer must say 1 (legacy default), 2 (per-thread default) or a handle"
+        )
+    shape = tuple(int(size) for size in interface["shape"])
+    strides = interface.get("strides")
+    steps = (
+        contiguous_strides(shape)
+        if strides is None
+        else _elements(tuple(strides), ITEMSIZE[dtype], name)
+    )
+    ptr, readonly = interface["data"]
+    ptr = int(ptr or 0)
+    index = _cuda_index(ptr) if ptr else 0
+    return ArrayView(ptr, shape, steps, dtype, "cuda", index, bool(readonly), "cai", x, after)
+
+
+def _cuda_index(ptr: int) -> int:
+    from ptxgen.runtime import cuda
+
+    return cuda.pointer_device(ptr)
+
+
+def _view_dlpack(x: Any, name: str, stream: int) -> ArrayView:
+    kind, _ = dlpack.device_of(x)
+    on_gpu = kind in (dlpack.CUDA, dlpack.CUDA_MANAGED)
+    if not on_gpu and kind not in (dlpack.CPU, dlpack.CUDA_HOST):
+        raise DeviceError(f"{name} lies on DLPack device type {kind}; takes CUDA and host memory")
+    found = dlpack.read(dlpack.request(x, stream if on_gpu else None), name)
+    # A capsule need not keep its producer alive, nor the other way round: hold both.
+    return ArrayView(
+        found.ptr,
+        found.shape,
+        found.strides,
+        found.dtype,
+        "cuda" if on_gpu else "host",
+        found.device_id if on_gpu else 0,
+        found.readonly,
+        "dlpack",
+        (x, found.owner),
+    )
+
+
+def _view_jax(x: Any, name: str, stream: int) -> ArrayView:
+    if type(x).__name__.endswith("Tracer"):
+        raise DeviceError(f"{name} is being traced by JAX; call ptxgen outside of jax.jit")
+    if not hasattr(x, "__dlpack__"):
+        raise DtypeError(f"{name} is a {type(x).__qualname__} of JAX; takes an array")
+    if len(x.devices()) != 1:
+        raise DeviceError(f"{name} is a JAX array on {len(x.devices())} devices; takes one")
+    found = _view_dlpack(x, name, stream)
+    return replace(found, framework="jax", readonly=True)  # whatever the capsule says
+
+
+def _view_own(x: DeviceArray, name: str, stream: int) -> ArrayView:
+    strides = contiguous_strides(x.shape)
+    where = x.device
+    return ArrayView(
+        x.ptr, x.shape, strides, x.dtype, where.kind, where.index, False, "ptxgen", x, x.stream
+    )
+
+
+def torch_key(x: Any) -> tuple[Any, Any, Any, int]:
+    """What a memo must know of a torch tensor besides its pointer: cheap, and hashable.
+
+    Two tensors of one key have equal views except for ``ptr``, ``owner`` and lazy negation,
+    which plain tensors with unit inner stride cannot have.
+    """
+    return x.shape, x.stride(), x.dtype, x.get_device()
+
+
+# -- our own arrays -----------------------------------------------------------------------
+class DeviceArray:
+    """Row-major device memory of our own, for frameworks that ptxgen cannot allocate in.
+
+    Offers ``__cuda_array_interface__`` and ``__dlpack__``; ``stream`` is where it is being
+    written, and consumers are made to wait for that. Freed when the last reference goes
+    (the driver then waits for work that uses it).
+    """
+
+    __slots__ = ("__weakref__", "device", "dtype", "ptr", "shape", "stream")
+
+    def __init__(self, device: Device, shape: tuple[int, ...], dtype: str, stream: int = 0) -> None:
+        self.device, self.shape, self.dtype, self.stream = device, shape, dtype, stream
+        self.ptr = device.alloc(max(self.nbytes, 1))  # consumers refuse null pointers
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return prod(self.shape) * ITEMSIZE[self.dtype]
+
+    def __repr__(self) -> str:
+        return f"<DeviceArray {list(self.shape)} {self.dtype} on {self.device}>"
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        typestr = {name: text for text, name in _TYPESTR.items()}.get(self.dtype)
+        if typestr is None or self.device.kind != "cuda":
+            raise AttributeError(
+                f"__cuda_array_interface__ cannot describe {self!r}; use __dlpack__"
+            )
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "strides": None,
+            "typestr": ("|" if typestr[1] == "1" else "<") + typestr,
+            "data": (self.ptr, False),
+            "stream": self.stream or 1,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind = dlpack.CUDA if self.device.kind == "cuda" else dlpack.CPU
+        return kind, self.device.index
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
+            raise BufferError(f"{self!r} is exported without copying, from its own device only")
+        if stream != -1:  # -1: the consumer wants no synchronisation; None: legacy default
+            self.device.order(stream or 0, self.stream)
+        return dlpack.export(
+            self,
+            self.ptr,
+            self.shape,
+            self.dtype,
+            self.__dlpack_device__(),
+            versioned=max_version is not None and max_version[0] >= 1,
+        )
+
+    def __del__(self) -> None:
+        ptr, self.ptr = getattr(self, "ptr", 0), 0
+        if ptr and not sys.is_finalizing():
+            self.device.free(ptr)
+
+
+_READERS: dict[str, Callable[[Any, str, int], ArrayView]] = {
+    "torch": _view_torch,
+    "cupy": _view_cupy,
+    "jax": _view_jax,
+    "numpy": _view_numpy,
+    "ptxgen": _view_own,
+    "cai": _view_cai,
+    "dlpack": _view_dlpack,
+}
+
+
+# -- making results -------------------------------------------------------------------------
+def empty(
+    like: ArrayView, shape: tuple[int, ...], dtype: str, where: Device, stream: int
+) -> tuple[ArrayView, Callable[[], Any]]:
+    """Uninitialised row-major memory for a result in the framework of ``like``.
+
+    Returns a view of it, to be written by work on ``stream`` of device ``where``, and a
+    function that, called after that work has been enqueued, gives the caller's array. The
+    memory belongs to ``stream`` in frameworks whose allocators know streams.
+    """
+    framework = like.framework if like.kind != "host" else "host"
+    if framework == "torch":
+        torch = sys.modules["torch"]
+        with _torch_stream(torch, like.index, stream):
+            tensor = torch.empty(
+                shape, dtype=getattr(torch, dtype), device=torch.device("cuda", like.index)
+            )
+        return view(tensor, "out"), lambda: tensor
+    if framework == "cupy":
+        cupy: Any = sys.modules["cupy"]
+        kind = like.owner.dtype if like.dtype == dtype else dtype  # type: ignore[attr-defined]
+        with cupy.cuda.Device(like.index), _cupy_stream(cupy, stream):
+            array = cupy.empty(shape, kind)
+        return view(array, "out"), lambda: array
+    ours = DeviceArray(where, shape, dtype, stream)
+    found = view(ours, "out")
+    if framework == "jax":
+        return found, lambda: importlib.import_module("jax.dlpack").from_dlpack(ours)
+    return found, lambda: ours
+
+
+def _torch_stream(torch: Any, index: int, stream: int) -> Any:
+    if torch.cuda.current_stream(index).cuda_stream == stream:
+        return nullcontext()
+    return torch.cuda.stream(torch.cuda.ExternalStream(stream, device=index))
+
+
+def _cupy_stream(cupy: Any, stream: int) -> Any:
+    if cupy.cuda.get_current_stream().ptr == stream:
+        return nullcontext()
+    return cupy.cuda.ExternalStream(stream)
+
+
+# -- host memory ------------------------------------------------------------------------------
+class _RawInterface:
+    """Host memory for NumPy, elements as unsigned integers (so that bfloat16 passes)."""
+
+    def __init__(self, source: ArrayView) -> None:
+        self._source = source
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": source.shape,
+            "strides": tuple(step * source.itemsize for step in source.strides),
+            "typestr": f"{'|' if source.itemsize == 1 else '<'}u{source.itemsize}",
+            "data": (source.ptr, source.readonly),
+        }
+
+
+def host_bits(source: ArrayView) -> Any:
+    """A NumPy array of the raw bits of a host view, sharing its memory."""
+    import numpy
+
+    if source.size == 0:  # NumPy refuses null pointers
+        return numpy.empty(source.shape, f"u{source.itemsize}")
+    return numpy.asarray(_RawInterface(source))
+
+
+def upload(source: ArrayView, where: Device, stream: int) -> ArrayView:
+    """A row-major copy of a host view on ``where``; the copy is enqueued on ``stream``.
+
+    The view owns a :class:`DeviceArray` and the packed host copy. Synchronise ``stream``
+    before either goes.
+    """
+    import numpy
+
+    packed = numpy.ascontiguousarray(host_bits(source))
+    ours = DeviceArray(where, source.shape, source.dtype, stream)
+    if ours.nbytes:
+        where.copy_in(ours.ptr, packed.ctypes.data, ours.nbytes, stream)
+    return ArrayView(
+        ours.ptr,
+        ours.shape,
+        contiguous_strides(ours.shape),
+        ours.dtype,
+        where.kind,
+        where.index,
+        False,
+        source.framework,
+        (ours, packed),
+    )
+
+
+def download(source: ArrayView, target: ArrayView, where: Device, stream: int) -> None:
+    """Copies a row-major device view into a host view, and waits for ``stream``."""
+    import numpy
+
+    packed = numpy.empty(source.shape, f"u{source.itemsize}")
+    if source.nbytes:
+        where.copy_out(packed.ctypes.data, source.ptr, source.nbytes, stream)
+    where.synchronize(stream)
+    host_bits(target)[...] = packed
+
+
+def host_empty(like: ArrayView, shape: tuple[int, ...], dtype: str) -> Any:
+    """An uninitialised host array in the framework of ``like`` (NumPy unless PyTorch)."""
+    if like.framework == "torch":
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, dtype))
+    import numpy
+
+    owner: Any = like.owner
+    same = like.framework == "numpy" and like.dtype == dtype
+    try:
+        return numpy.empty(shape, owner.dtype if same else dtype)
+    except TypeError as error:
+        raise DtypeError(
+            f"NumPy knows no dtype {dtype}; import ml_dtypes and pass its arrays, or pass out="
+        ) from error
+
+
+def common_device(views: dict[str, ArrayView]) -> Device | None:
+    """The device that all ``views`` (by argument name) lie on; None when all are in host memory.
+
+    Raises DeviceError, naming two arguments, when they lie in different places.
+    """
+    (first, lead), *others = views.items()
+    for name, other in others:
+        if (other.kind, other.index) == (lead.kind, lead.index):
+            continue
+        lost, found = (first, other) if lead.kind == "host" else (name, lead)
+        hint = (
+            f"move {lost} to {found.where}"
+            if "host" in (lead.kind, other.kind)
+            else "all arguments of a call must be on one device"
+        )
+        raise DeviceError(f"{first} is in {lead.where}, {name} in {other.where}; {hint}")
+    return None if lead.kind == "host" else get_device(f"{lead.kind}:{lead.index}")

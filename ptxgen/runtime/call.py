@@ -1,0 +1,140 @@
+"""One library call, the careful way: read, check, stage, make the result, hand it back.
+
+An op uses :class:`Call` whenever it has no prepared launch for what it was given; see the
+package's docstring for how the two fit together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ptxgen.errors import DeviceError, DtypeError, ShapeError
+from ptxgen.runtime import arrays
+from ptxgen.runtime.arrays import ArrayView
+from ptxgen.runtime.device import Device, default_device
+from ptxgen.runtime.stream import resolve
+
+
+class Call:
+    """The operands of one call on one device and stream.
+
+    ``operands`` maps argument names to arrays (None for those not given), the first of which
+    decides the framework of the result. ``views`` has a view for each array given: on
+    ``device``, ready for work on ``stream`` (a handle). Arrays in host memory go to the
+    default device, and :meth:`finish` then waits for the result; nothing else waits.
+
+    Raises what :func:`ptxgen.runtime.arrays.view` and :func:`ptxgen.runtime.stream.resolve`
+    raise, and DeviceError for operands on different devices or a CPU torch tensor for a GPU.
+    """
+
+    def __init__(self, operands: Mapping[str, Any], stream: Any = None) -> None:
+        given = {name: obj for name, obj in operands.items() if obj is not None}
+        self.stream = resolve(stream, given.values())
+        self._sources = {name: arrays.view(obj, name, self.stream) for name, obj in given.items()}
+        found = arrays.common_device(self._sources)
+        self.host = found is None
+        self.device: Device = found or default_device()
+        self._lead = next(iter(self._sources.values()))
+        self._finish: Callable[[], Any] | None = None
+        self._outputs: list[ArrayView] = []
+        self._staged: dict[str, ArrayView] | None = None
+        if self.host:
+            for name, source in self._sources.items():
+                _refuse_cpu_torch(source, name, self.device)
+
+    @property
+    def views(self) -> dict[str, ArrayView]:
+        """The operands by name. Host arrays have no device pointer before :meth:`stage`."""
+        return self._sources if self._staged is None else self._staged
+
+    def output(
+        self, shape: tuple[int, ...], dtype: str, out: Any = None, *, read: bool = False
+    ) -> ArrayView:
+        """The array to write: ``out`` after checking it, or a new one of the caller's kind.
+
+        ``read``: the operation also reads ``out``. Raises ShapeError for a wrong shape, a
+        read-only, immutable, self-overlapping ``out`` or one that overlaps an operand;
+        DtypeError for a wrong dtype; DeviceError for one on another device.
+        """
+        if out is None:
+            target, finish = self._new(shape, dtype)
+        else:
+            target, finish = self._given(shape, dtype, out), lambda: out
+        if self.host:
+            host = target
+            if read:
+                target = arrays.upload(host, self.device, self.stream)
+            else:
+                ours = arrays.DeviceArray(self.device, shape, dtype, self.stream)
+                target = arrays.view(ours, "out")
+            staged, deliver = target, finish
+
+            def finish() -> Any:
+                arrays.download(staged, host, self.device, self.stream)
+                return deliver()
+
+        self._outputs.append(target)
+        self._finish = finish
+        return target
+
+    def _new(self, shape: tuple[int, ...], dtype: str) -> tuple[ArrayView, Callable[[], Any]]:
+        if not self.host:
+            return arrays.empty(self._lead, shape, dtype, self.device, self.stream)
+        array = arrays.host_empty(self._lead, shape, dtype)
+        return arrays.view(array, "out"), lambda: array
+
+    def _given(self, shape: tuple[int, ...], dtype: str, out: Any) -> ArrayView:
+        if arrays.framework_of(out) == "jax":
+            raise ShapeError("out is a JAX array, which is immutable; leave out= away")
+        target = arrays.view(out, "out", self.stream)
+        arrays.common_device({**self._sources, "out": target})
+        if target.shape != shape:
+            raise ShapeError(f"out has shape {list(target.shape)}; takes {list(shape)}")
+        if target.dtype != dtype:
+            raise DtypeError(f"out has dtype {target.dtype}; takes {dtype}")
+        if target.readonly:
+            raise ShapeError("out is read-only; pass a writable array or leave out= away")
+        if target.overlaps_itself():
+            raise ShapeError(
+                f"out has strides {list(target.strides)}, so that elements share memory; "
+                "pass a contiguous array"
+            )
+        for name, source in self._sources.items():
+            if target.overlaps(source):
+                raise ShapeError(f"out shares memory with {name}; pass an array of its own")
+        if target.after is not None:
+            self.device.order(self.stream, target.after)
+        return target
+
+    def stage(self) -> None:
+        """Brings host operands to the device and orders the stream behind producers.
+
+        Call it after all checks of the op: only from here on anything is enqueued.
+        """
+        for source in self._sources.values():
+            if source.after is not None:
+                self.device.order(self.stream, source.after)
+        if self.host:
+            self._staged = {
+                name: arrays.upload(source, self.device, self.stream)
+                for name, source in self._sources.items()
+            }
+
+    def finish(self) -> Any:
+        """The result, in the caller's kind, after the work has been enqueued."""
+        assert self._finish is not None, "Call.output comes before Call.finish"
+        result = self._finish()
+        # DLPack owners may reuse their memory as soon as we let go of the capsules.
+        held = [v.owner for v in self._sources.values() if v.framework in ("jax", "dlpack")]
+        if held and not self.host:
+            self.device.retain(self.stream, held)
+        return result
+
+
+def _refuse_cpu_torch(source: ArrayView, name: str, target: Device) -> None:
+    if source.framework == "torch" and target.kind == "cuda":
+        raise DeviceError(
+            f"{name} is a CPU torch tensor and {target} would compute; pass {name}.cuda(), or a "
+            f"NumPy array ({name}.numpy()) to have it copied in and out"
+        )

@@ -1,0 +1,85 @@
+"""Scratch memory of kernels, reused in stream order.
+
+Scratch belongs to a *lane* (:meth:`Device.lane`): a stream, or one capture on a stream.
+Work of one lane never overlaps in time, so consecutive launches may share a buffer.
+
+Nothing is freed behind the caller's back: freeing would have to wait for enqueued work,
+and a captured graph may be replayed at any time. A buffer that became too small is kept;
+since capacities at least double, all kept ones together are smaller than the newest.
+Each captured graph has buffers of its own, because it may be replayed on any stream,
+next to eager work on the stream that captured it. :meth:`Workspace.release` frees all,
+when the caller knows that nothing will use them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxgen.runtime.device import Device
+
+SMALLEST = 1 << 20
+"""The first buffer of a lane, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """One buffer."""
+
+    ptr: int
+    nbytes: int
+
+
+class Workspace:
+    """The scratch buffers of one device. Safe to use from several threads."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._idle: dict[Hashable, list[Scratch]] = {}
+        self._all: list[Scratch] = []
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """The device memory held, in bytes."""
+        return sum(scratch.nbytes for scratch in self._all)
+
+    def borrow(self, stream: int, nbytes: int) -> tuple[list[Scratch], Scratch]:
+        """A buffer of at least ``nbytes`` for work on ``stream``, and the shelf it goes back to.
+
+        Append the buffer to the shelf as soon as the work has been enqueued. Allocates
+        only when the lane has no idle buffer of that size; allocating is no stream
+        operation and allowed during capture.
+        """
+        lane = self._device.lane(stream)
+        shelf = self._idle.get(lane)
+        if shelf is None:
+            shelf = self._idle.setdefault(lane, [])
+        try:
+            scratch = shelf.pop()  # atomic: of two threads on one lane each gets its own
+        except IndexError:
+            return shelf, self._allocate(max(nbytes, SMALLEST))
+        if scratch.nbytes < nbytes:  # outgrown: kept in _all, never handed out again
+            return shelf, self._allocate(max(nbytes, 2 * scratch.nbytes))
+        return shelf, scratch
+
+    def _allocate(self, nbytes: int) -> Scratch:
+        scratch = Scratch(self._device.alloc(nbytes), nbytes)
+        with self._lock:
+            self._all.append(scratch)
+        return scratch
+
+    def release(self) -> None:
+        """Waits for the device and frees all scratch.
+
+        The caller promises that no other thread is launching, and that no captured graph
+        that uses scratch will be replayed again.
+        """
+        self._device.synchronize()
+        with self._lock:
+            self._idle.clear()
+            while self._all:
+                self._device.free(self._all.pop().ptr)

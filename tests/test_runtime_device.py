@@ -1,0 +1,494 @@
+"""Devices, launches and scratch memory, with a fake device and a fake driver."""
+
+import contextlib
+import ctypes
+import os
+import struct
+import subprocess
+import sys
+import threading
+import time
+from types import MappingProxyType
+
+import pytest
+from runtime_fakes import FakeDevice, function
+
+from ptxgen.errors import DeviceError, OptionError
+from ptxgen.runtime import cuda, device
+from ptxgen.runtime.launch import GEMM_PARAMS, ScratchLaunch
+from ptxgen.runtime.workspace import SMALLEST
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """Two devices of kind "fake"; the registry and the process default are restored."""
+    monkeypatch.setattr(device, "_kinds", dict(device._kinds))
+    monkeypatch.setattr(device, "_process_default", None)
+    pair = FakeDevice(index=0), FakeDevice(index=1)
+    device.register("fake", lambda: pair)
+    return pair
+
+
+def in_thread(work):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(work()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def bare_python(code):
+    """Runs ``code`` in a fresh interpreter that sees no GPU."""
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    ).stdout
+
+
+# -- registry -------------------------------------------------------------------------
+
+
+def test_use_device_nests_and_restores(fakes):
+    with device.use_device("fake:1") as inner:
+        assert inner is fakes[1]
+        assert device.default_device() is fakes[1]
+        with device.use_device(fakes[0]):
+            assert device.default_device() is fakes[0]
+        assert device.default_device() is fakes[1]
+    device.set_default_device("fake")
+    assert device.default_device() is fakes[0]
+
+
+def test_use_device_restores_after_an_exception_and_is_reentrant(fakes):
+    device.set_default_device("fake")
+    guard = device.use_device("fake:1")
+    with pytest.raises(ZeroDivisionError), guard, guard:
+        _ = 1 / 0
+    assert device.default_device() is fakes[0]
+
+
+def test_use_device_stays_in_its_thread_and_the_process_default_does_not(fakes):
+    device.set_default_device("fake:0")
+    with device.use_device("fake:1"):
+        assert in_thread(device.default_device) is fakes[0]
+        assert device.default_device() is fakes[1]
+
+
+@pytest.mark.parametrize("spec", ["gpu", "fake:", "fake:-1", "fake:x", "fake:1:2", "", 3, None])
+def test_unknown_devices_are_refused(fakes, spec):
+    with pytest.raises(OptionError, match=r'takes a Device or one of "cuda", "cuda:<index>"'):
+        device.use_device(spec)
+
+
+def test_missing_index_says_how_many_there_are(fakes):
+    with pytest.raises(DeviceError, match=r"no device fake:2; 2 of kind 'fake' exist"):
+        device.get_device("fake:2")
+
+
+def test_a_kind_is_opened_once_and_only_when_asked(fakes):
+    opened = []
+    device.register("other", lambda: opened.append(1) or [FakeDevice("other")])
+    assert not opened
+    assert device.get_device("other") is device.get_device("other:0")
+    assert device.get_device("other") in device.devices()
+    assert opened == [1]
+
+
+def test_devices_leaves_out_kinds_that_this_machine_lacks(fakes):
+    def factory():
+        raise DeviceError("none here")
+
+    device.register("cuda", factory)
+    assert device.devices() == fakes
+    with pytest.raises(DeviceError, match="none here"):
+        device.default_device()
+
+
+@pytest.mark.parametrize(
+    ("compute", "arch"),
+    [((8, 0), "sm_80"), ((8, 9), "sm_89"), ((9, 0), "sm_90a"), ((12, 0), "sm_120")],
+)
+def test_arch(compute, arch):
+    assert FakeDevice(compute=compute).arch == arch
+
+
+def test_without_a_gpu_importing_works_and_the_message_is_plain():
+    out = bare_python(
+        "import sys, ptxgen.runtime as r\n"
+        "print(sorted({'numpy', 'cuda', 'cuda.bindings', 'jinja2', 'z3'} & set(sys.modules)))\n"
+        "print(r.devices())\n"
+        "try: r.default_device()\n"
+        "except RuntimeError as error: print(type(error).__name__, error)\n"
+    ).splitlines()
+    assert out[:2] == ["[]", "()"]
+    assert out[2].startswith("DeviceError ")
+    assert "work without a GPU, but this call needs one" in out[2]
+
+
+# -- loading --------------------------------------------------------------------------
+
+
+def test_load_raises_the_shared_limit_only_above_48_kib():
+    fake = FakeDevice()
+    assert fake.load(b"img", "small", 49152).shared_bytes == 49152
+    assert not fake.events("allow_shared")
+    fake.load(b"img", "big", 49153)
+    assert fake.events("allow_shared") == [("allow_shared", 7, "big", 49153)]
+
+
+def test_load_refuses_too_much_shared_memory_before_the_driver_does():
+    fake = FakeDevice(max_shared=1000)
+    with pytest.raises(DeviceError, match=r"k needs 1001 bytes of shared memory.*allows 1000"):
+        fake.load(b"img", "k", 1001)
+    assert fake.log == []
+
+
+def test_kernel_compiles_once_per_symbol_for_the_devices_arch():
+    fake, calls, gate = FakeDevice(), [], threading.Barrier(8)
+
+    def image(arch):
+        time.sleep(0.02)
+        calls.append(arch)
+        return b"cubin"
+
+    def work(found):
+        gate.wait()
+        found.append(fake.kernel("k", image, 8))
+
+    found: list = []
+    threads = [threading.Thread(target=work, args=(found,)) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert calls == ["sm_90a"]
+    assert len(found) == 8
+    assert len({id(f) for f in found}) == 1
+    assert fake.events("load") == [("load", b"cubin", "k")]
+
+
+def test_kernel_that_failed_is_tried_again():
+    fake = FakeDevice()
+    with pytest.raises(ZeroDivisionError):
+        fake.kernel("k", lambda arch: 1 // 0)
+    assert fake.kernel("k", lambda arch: b"x").symbol == "k"
+
+
+# -- launching ------------------------------------------------------------------------
+
+PARAMS = GEMM_PARAMS.pack(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+
+
+def test_gemm_parameter_block_matches_the_kernel_abi():
+    assert GEMM_PARAMS.size == 84
+    pointers = b"".join(n.to_bytes(8, "little") for n in (1, 2, 3, 4, 5))
+    strides = b"".join(n.to_bytes(8, "little") for n in (6, 7, 8))
+    sizes = b"".join(n.to_bytes(4, "little") for n in (9, 10, 11, 12, 13))
+    assert pointers + strides + sizes == PARAMS
+
+
+def test_generic_launch_rewrites_the_leading_pointers_only():
+    fake = FakeDevice()
+    launch = fake.prepare(function(fake), (3, 1, 1), (128, 1, 1), PARAMS, 4, "M=9")
+    launch.fire(55, 101, 102, 103, 104)
+    expected = GEMM_PARAMS.pack(101, 102, 103, 104, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+    assert fake.log == [("launch", "k", (3, 1, 1), (128, 1, 1), 55, expected, "M=9")]
+    with pytest.raises(struct.error):
+        launch.fire(55, 101)
+
+
+class FakeDriver:
+    """cuLaunchKernelEx as a C callback that reads what the real one would read."""
+
+    def __init__(self, context=99, current=99):
+        self.context, self.now, self.launches, self.status = context, current, [], []
+        self.busy = 0.0
+        kinds = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
+        self.cuLaunchKernelEx = kinds(self._launch)
+        self.cuCtxGetCurrent = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._current)
+
+    def _current(self, target):
+        ctypes.c_uint64.from_address(target).value = self.now
+        return 0
+
+    def _launch(self, config, kernel, params, extra):
+        before = self._read(config, extra)
+        if self.busy:
+            time.sleep(self.busy)  # the GIL is free: others may run now
+        after = self._read(config, extra)
+        self.launches.append((kernel, params, before, after))
+        if self.now != self.context:
+            return 201
+        return self.status.pop(0) if self.status else 0
+
+    @staticmethod
+    def _read(config, extra):
+        fields = struct.unpack("<7I4xQQI4x", ctypes.string_at(config, 56))
+        tag, data, size_tag, size, end = struct.unpack("<5Q", ctypes.string_at(extra, 40))
+        assert (tag, size_tag, end) == (1, 2, 0)
+        assert data % 8 == 0
+        length = ctypes.c_uint64.from_address(size).value
+        return fields, ctypes.string_at(data, length)
+
+
+class Context:
+    """The part of CudaDevice that a launch touches."""
+
+    context = 99
+
+    def __init__(self, driver):
+        self.driver, self.entered = driver, 0
+
+    def __str__(self):
+        return "cuda:0"
+
+    @contextlib.contextmanager
+    def current(self):
+        before, self.driver.now = self.driver.now, self.context
+        self.entered += 1
+        yield
+        self.driver.now = before
+
+
+def cuda_launch(monkeypatch, driver, several=False, params=PARAMS, pointers=4):
+    monkeypatch.setattr(cuda, "libcuda", lambda: driver)
+    monkeypatch.setattr(cuda, "several_gpus", lambda: several)
+    where = Context(driver)
+    kernel = function(where, "simt_nn", shared_bytes=4096)
+    what = "M=9 N=10 K=11"
+    return where, cuda.CudaLaunch(where, kernel, (3, 2, 1), (128, 4, 1), params, pointers, what)
+
+
+def test_cuda_launch_block_is_what_the_driver_reads(monkeypatch):
+    driver = FakeDriver()
+    where, launch = cuda_launch(monkeypatch, driver)
+    for first in (101, 2**63 + 5):
+        launch.fire(0x7F0000000000, first, 102, 0, 104)
+        expected = GEMM_PARAMS.pack(first, 102, 0, 104, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+        kernel, params, (fields, block), _ = driver.launches.pop()
+        assert (kernel, params) == (7, None)
+        assert fields == (3, 2, 1, 128, 4, 1, 4096, 0x7F0000000000, 0, 0)
+        assert block == expected
+    assert where.entered == 0
+
+
+@pytest.mark.parametrize("length", [8, 12, 16, 84])
+def test_cuda_launch_takes_any_parameter_length(monkeypatch, length):
+    driver = FakeDriver()
+    params = bytes(range(length))
+    _, launch = cuda_launch(monkeypatch, driver, params=params, pointers=0)
+    launch.fire(0)
+    assert driver.launches[0][2][1] == params
+
+
+def test_launch_config_has_the_layout_of_the_bindings():
+    cu = pytest.importorskip("cuda.bindings.driver")
+    config = cu.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = 3, 2, 1
+    config.blockDimX, config.blockDimY, config.blockDimZ = 128, 4, 5
+    config.sharedMemBytes, config.hStream = 4096, cu.CUstream(77)
+    raw = ctypes.string_at(config.getPtr(), 56)
+    assert raw == cuda._CONFIG.pack(3, 2, 1, 128, 4, 5, 4096, 77)
+    assert cuda._CONFIG.size == 56
+    assert raw[cuda._STREAM_AT] == 77
+
+
+def test_threads_never_share_a_block(monkeypatch):
+    driver = FakeDriver()
+    driver.busy = 0.001
+    _, launch = cuda_launch(monkeypatch, driver)
+    gate = threading.Barrier(6)
+
+    def work(n):
+        gate.wait()
+        for _ in range(10):
+            launch.fire(n, n, n, n, n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 7)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(driver.launches) == 60
+    for _, _, before, after in driver.launches:
+        stream = before[0][7]
+        assert before == after
+        assert GEMM_PARAMS.unpack(before[1])[:4] == (stream,) * 4
+    assert 2 <= len(launch._idle) <= 6  # blocks were added while threads overlapped, then kept
+
+
+def test_one_gpu_wrong_context_is_found_by_refusal_and_repaired(monkeypatch):
+    driver = FakeDriver(current=0)
+    where, launch = cuda_launch(monkeypatch, driver)
+    launch.fire(1, 2, 3, 4, 5)
+    assert where.entered == 1
+    assert driver.now == 0
+    assert len(driver.launches) == 2
+    assert driver.launches[0][2] == driver.launches[1][2]
+
+
+def test_several_gpus_wrong_context_is_never_launched_in(monkeypatch):
+    driver = FakeDriver(current=98)
+    where, launch = cuda_launch(monkeypatch, driver, several=True)
+    launch.fire(1, 2, 3, 4, 5)
+    assert (where.entered, driver.now, len(driver.launches)) == (1, 98, 1)
+    driver.now = 99
+    launch.fire(1, 2, 3, 4, 5)
+    assert (where.entered, len(driver.launches)) == (1, 2)
+
+
+def test_launch_errors_name_kernel_problem_and_device(monkeypatch):
+    driver = FakeDriver()
+    _, launch = cuda_launch(monkeypatch, driver)
+    driver.status = [700]
+    pattern = r"launching simt_nn for M=9 N=10 K=11 on cuda:0 failed: .*700.*earlier kernel"
+    with pytest.raises(DeviceError, match=pattern if not has_driver() else "ILLEGAL_ADDRESS"):
+        launch.fire(1, 2, 3, 4, 5)
+    launch.fire(1, 2, 3, 4, 5)  # still usable
+
+
+def test_lane_reads_id_and_capture_of_the_stream(monkeypatch):
+    class Streams:
+        capturing = MappingProxyType({5: 31})
+
+        def __init__(self):
+            one = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)
+            two = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 6)
+            self.cuStreamGetId = one(self.id)
+            self.cuStreamGetCaptureInfo_v2 = two(self.capture)
+
+        def id(self, stream, target):
+            ctypes.c_uint64.from_address(target).value = 1000 + (stream or 0)
+            return 0
+
+        def capture(self, stream, status, target, graph, edges, count):
+            assert (graph, edges, count) == (None, None, None)
+            if stream in self.capturing:  # the driver leaves the id alone otherwise
+                ctypes.c_int.from_address(status).value = 1
+                ctypes.c_uint64.from_address(target).value = self.capturing[stream]
+            return 0
+
+    monkeypatch.setattr(cuda, "libcuda", Streams)
+    where = object.__new__(cuda.CudaDevice)
+    where._probes = []
+    assert [where.lane(s) for s in (5, 6, 0, 5)] == [(1005, 31), (1006, 0), (1000, 0), (1005, 31)]
+    assert len(where._probes) == 1
+
+
+def has_driver():
+    try:
+        cuda.driver()
+    except DeviceError:
+        return False
+    return True
+
+
+# -- scratch --------------------------------------------------------------------------
+
+
+def borrow(fake, stream, nbytes):
+    shelf, scratch = fake.workspace.borrow(stream, nbytes)
+    shelf.append(scratch)
+    return scratch
+
+
+def test_scratch_is_reused_within_a_lane_and_not_across():
+    fake = FakeDevice()
+    first = borrow(fake, 1, 100)
+    assert first.nbytes == SMALLEST
+    assert borrow(fake, 1, SMALLEST) is first
+    assert borrow(fake, 2, 100).ptr != first.ptr
+    fake.lanes[1] = "a capture on stream 1"
+    assert borrow(fake, 1, 100).ptr != first.ptr
+    fake.lanes[1] = 1
+    assert borrow(fake, 1, 100) is first
+
+
+def test_scratch_grows_geometrically_and_keeps_what_enqueued_work_may_use():
+    fake = FakeDevice()
+    first = borrow(fake, 1, SMALLEST)
+    second = borrow(fake, 1, SMALLEST + 1)
+    third = borrow(fake, 1, 9 * SMALLEST)
+    assert [s.nbytes for s in (first, second, third)] == [SMALLEST, 2 * SMALLEST, 9 * SMALLEST]
+    assert borrow(fake, 1, 1) is third
+    assert set(fake.memory) == {first.ptr, second.ptr, third.ptr}
+    assert not fake.events("free", "synchronize")
+    assert fake.workspace.nbytes == 12 * SMALLEST
+
+
+def test_scratch_in_use_is_not_lent_twice():
+    fake = FakeDevice()
+    idle = borrow(fake, 1, 8)
+    shelf, one = fake.workspace.borrow(1, 8)
+    assert one is idle
+    _, two = fake.workspace.borrow(1, 8)
+    assert one.ptr != two.ptr
+    shelf += [one, two]
+    assert borrow(fake, 1, 8) is two
+
+
+def test_release_waits_and_frees_everything():
+    fake = FakeDevice()
+    borrow(fake, 1, 8)
+    borrow(fake, 1, 2 * SMALLEST)
+    fake.workspace.release()
+    assert not fake.memory
+    assert [e[0] for e in fake.log][-3:] == ["synchronize", "free", "free"]
+    assert borrow(fake, 1, 8).ptr in fake.memory
+
+
+def test_scratch_launch_passes_one_scratch_to_all_steps():
+    fake = FakeDevice()
+    steps = tuple(
+        fake.prepare(function(fake, s), (1, 1, 1), (32, 1, 1), PARAMS, 5, "M=9")
+        for s in ("split", "reduce")
+    )
+    pair = ScratchLaunch(fake, steps, 3 * SMALLEST)
+    pair.fire(8, 101, 102, 103, 104)
+    pair.fire(8, 101, 102, 103, 104)
+    scratches = [GEMM_PARAMS.unpack(e[5])[4] for e in fake.events("launch")]
+    assert [e[1] for e in fake.events("launch")] == ["split", "reduce"] * 2
+    assert len(set(scratches)) == 1
+    assert scratches[0] in fake.memory
+    assert fake.events("alloc") == [("alloc", 3 * SMALLEST)]
+
+
+def test_two_threads_on_one_stream_interleave_without_sharing_scratch():
+    fake = FakeDevice()
+    inside = threading.Barrier(2, timeout=10)
+    seen: list = []
+
+    def split(params):
+        inside.wait()  # both threads are between split and reduce at once
+        seen.append(GEMM_PARAMS.unpack(params)[4])
+
+    fake.kernels["split"] = split
+    steps = (fake.prepare(function(fake, "split"), (1, 1, 1), (32, 1, 1), PARAMS, 5, "M=9"),)
+    pair = ScratchLaunch(fake, steps, 64)
+    borrow(fake, 8, 64)
+    threads = [threading.Thread(target=pair.fire, args=(8, 1, 2, 3, 4)) for _ in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(set(seen)) == 2
+
+
+def test_scratch_goes_back_when_a_step_fails():
+    fake = FakeDevice()
+    fake.kernels["k"] = lambda params: 1 // 0
+    step = fake.prepare(function(fake), (1, 1, 1), (32, 1, 1), PARAMS, 5, "M=9")
+    pair = ScratchLaunch(fake, (step,), 64)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            pair.fire(8, 1, 2, 3, 4)
+    assert len(fake.events("alloc")) == 1
+
+
+def test_retain_lets_go_only_of_finished_work():
+    fake = FakeDevice()
+    fake.retain(1, "a")
+    fake.retain(2, "b")
+    fake.unfinished = {2}
+    fake.retain(3, "c")
+    assert sorted(owner for _, owner in fake._in_use) == ["b", "c"]

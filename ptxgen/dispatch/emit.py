@@ -1,0 +1,380 @@
+"""Writes the dispatch functions of ``generated/`` from the route tables of ``tiles``.
+
+One module per table and one function per class of architectures that can run the same
+routes. Every line of a function is an :class:`~ptxgen.expr.Expr` in Python's clothes, so
+the code takes the first route whose ``requires`` and ``prefer`` hold, and nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptxgen.contract import OPERATIONS, Plan
+from ptxgen.errors import SpecError
+from ptxgen.expr import FALSE, TRUE, Expr, ceil_div, maximum, minimum, var
+from ptxgen.spec import ARCHITECTURES, CHUNK, K, Route
+from ptxgen.tiles import ROUTES
+
+GENERATED = Path(__file__).parent / "generated"
+ARGUMENTS = ("M", "N", "K", "SMS", "ALIGN_A", "ALIGN_B")
+"""What a dispatch function is given, in order (in lower case in the code)."""
+VARIABLES = frozenset((*ARGUMENTS, "CHUNK", "CHUNKS"))
+"""What requires, prefer, grids and workspaces may read."""
+WIDTH = 100
+
+RouteTables = Mapping[tuple[str, str], Sequence[Route]]
+
+_LOWER = {name: var(name.lower()) for name in VARIABLES}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A route table: the products of one operand layout under one plan.
+
+    Refuses formulas that read anything but :data:`VARIABLES`.
+    """
+
+    layout: str
+    plan: Plan
+    routes: tuple[Route, ...]
+    dtype: str = "f32"
+    tier: str = "simt"
+
+    def __post_init__(self) -> None:
+        for index, route in enumerate(self.routes):
+            named = [("prefer", route.prefer), ("requires", route.requires)]
+            named += [("grid", kernel.grid) for kernel in route.kernels]
+            named += [("workspace", route.workspace)]
+            for what, formula in named:
+                unknown = formula.variables() - VARIABLES
+                if unknown:
+                    raise SpecError(
+                        f"{self.module}, route {index} ({route.name}): {what} reads "
+                        f"{sorted(unknown)}, but may read only {sorted(VARIABLES)}"
+                    )
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """The table's key in the generated index."""
+        return self.layout, self.plan.name, self.dtype, self.tier
+
+    @property
+    def module(self) -> str:
+        """Name of the generated module."""
+        return "_".join(self.key).lower()
+
+    @property
+    def classes(self) -> dict[tuple[str, ...], tuple[int, ...]]:
+        """Architectures that run the same routes, and the indices of those routes."""
+        by_routes: dict[tuple[int, ...], list[str]] = {}
+        for arch in ARCHITECTURES:
+            runs = tuple(
+                i for i, r in enumerate(self.routes) if all(k.runs_on(arch) for k in r.kernels)
+            )
+            by_routes.setdefault(runs, []).append(arch)
+        return {tuple(archs): runs for runs, archs in by_routes.items()}
+
+    def environment(self, values: Mapping[str, int]) -> dict[str, int]:
+        """``values`` of :data:`ARGUMENTS`, with the plan's CHUNK and CHUNKS."""
+        m, n, k = values["M"], values["N"], values["K"]
+        chunk, chunks = self.plan.chunk_length(m, n, k), self.plan.chunks(m, n, k)
+        return {**values, "CHUNK": chunk, "CHUNKS": chunks}
+
+
+def plans() -> dict[str, Plan]:
+    """The plans of all operations, by name."""
+    return {operation.plan.name: operation.plan for operation in OPERATIONS.values()}
+
+
+def tables(routes: RouteTables = ROUTES, known: Mapping[str, Plan] | None = None) -> list[Table]:
+    """The tables of ``routes``, whose plans are looked up in ``known`` (default: all)."""
+    by_name = plans() if known is None else known
+    return [Table(layout, by_name[plan], tuple(r)) for (layout, plan), r in routes.items()]
+
+
+def sources(of: Iterable[Table] | None = None) -> dict[str, str]:
+    """File name to text of every generated module."""
+    of = tables() if of is None else list(of)
+    return {
+        "__init__.py": _index(of),
+        **{f"{table.module}.py": "\n".join(_module(table)) + "\n" for table in of},
+    }
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A generated file that is not what the tables say."""
+
+    path: Path
+    what: str  # "stale", "missing" or "orphan"
+    diff: str  # unified, from the file to what it should be
+
+    def __str__(self) -> str:
+        return f"{self.path.name}: {self.what}\n{self.diff}"
+
+
+def generate(
+    check: bool = False, of: Iterable[Table] | None = None, directory: Path = GENERATED
+) -> list[Difference]:
+    """Brings ``directory`` up to date, or with ``check`` only looks.
+
+    Returns the files that differed: stale, missing, or orphans (which are removed).
+    """
+    wanted = sources(of)
+    present = {p.name: p for p in directory.glob("*") if p.is_file()} if directory.exists() else {}
+    found = []
+    for name in sorted(wanted.keys() | present.keys()):
+        path = directory / name
+        old = path.read_text(encoding="utf-8") if name in present else None
+        new = wanted.get(name)
+        if old == new:
+            continue
+        what = "missing" if old is None else "orphan" if new is None else "stale"
+        found.append(Difference(path, what, _diff(name, old or "", new or "")))
+        if check:
+            continue
+        if new is None:
+            path.unlink()
+        else:
+            directory.mkdir(parents=True, exist_ok=True)
+            path.write_text(new, encoding="utf-8")
+    return found
+
+
+def condition(route: Route) -> Expr:
+    """Where ``route`` is taken, unless an earlier one is: requires and prefer.
+
+    A conjunct that occurs twice is kept once.
+    """
+    result = TRUE
+    for term in dict.fromkeys((*conjuncts(route.requires), *conjuncts(route.prefer))):
+        result = result & term
+    return result
+
+
+def conjuncts(predicate: Expr) -> Iterator[Expr]:
+    """The terms of a conjunction, left to right."""
+    if predicate.op == "and":
+        for arg in predicate.args:
+            yield from conjuncts(arg)
+    else:
+        yield predicate
+
+
+# -- text ---------------------------------------------------------------------
+def _diff(name: str, old: str, new: str) -> str:
+    lines = difflib.unified_diff(
+        old.splitlines(True), new.splitlines(True), f"{name} (on disk)", f"{name} (from the tables)"
+    )
+    return "".join(lines)
+
+
+def _index(of: Sequence[Table]) -> str:
+    ordered = sorted(of, key=lambda table: table.module)
+    lines = [
+        '"""The generated dispatch functions by layout, plan, dtype, tier and architecture.',
+        "",
+        "Generated from ptxgen.tiles.ROUTES; do not edit. Regenerate: ptxgen generate",
+        '"""',
+        "",
+        "from ptxgen.dispatch.choice import Dispatch",
+        *_listed("from ptxgen.dispatch.generated import ", [t.module for t in ordered]),
+        "",
+        "TABLES: dict[tuple[str, str, str, str], dict[str, Dispatch]] = {",
+        *(f"    ({', '.join(map(_quoted, t.key))}): {t.module}.BY_ARCH," for t in ordered),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _module(table: Table) -> Iterator[str]:
+    layout, plan, dtype, tier = table.key
+    yield f'"""Dispatch of the {layout} products under the plan "{plan}", {dtype}, {tier} tier.'
+    yield ""
+    yield f'Generated from ptxgen.tiles.ROUTES["{layout}", "{plan}"]; do not edit.'
+    yield "Regenerate: ptxgen generate"
+    yield '"""'
+    yield ""
+    yield "from ptxgen.dispatch.choice import Choice, Dispatch"
+    names = {}
+    for archs, runs in table.classes.items():
+        yield ""
+        yield ""
+        yield from _function(archs, table, runs)
+        names.update(dict.fromkeys(archs, archs[0]))
+    yield ""
+    yield ""
+    yield "BY_ARCH: dict[str, Dispatch] = {"
+    for arch in ARCHITECTURES:
+        yield f'    "{arch}": {names[arch]},'
+    yield "}"
+
+
+def _function(archs: tuple[str, ...], table: Table, runs: tuple[int, ...]) -> Iterator[str]:
+    arguments = ", ".join(f"{name.lower()}: int" for name in ARGUMENTS)
+    yield f"def {archs[0]}({arguments}) -> Choice | None:"
+    yield f'    """For {", ".join(archs)}."""'
+    yield f"    chunk = {_python(maximum(1, minimum(K, table.plan.chunk)))}"
+    bodies = {i: _Route(i, table.routes[i]) for i in runs}
+    if any("CHUNKS" in body.variables for body in bodies.values()):
+        yield f"    chunks = {_python(ceil_div(K, CHUNK))}"
+    hoisted: dict[Expr, str] = {}
+    for index, body in bodies.items():
+        for name, tiles in body.tile_counts():
+            if tiles not in hoisted:
+                hoisted[tiles] = name
+                yield f"    {name} = {_python(tiles)}"
+        yield f"    # {index}: {body.route.reason}"
+        if body.condition == FALSE:
+            yield "    # (never: requires and prefer contradict each other)"
+            continue
+        if body.condition == TRUE:
+            yield from body.returned("    ", hoisted)
+            return
+        yield from _if(_replace(body.condition, hoisted))
+        yield from body.returned("        ", hoisted)
+    yield "    return None"
+
+
+class _Route:
+    """One route of a function: its formulas, and their text."""
+
+    def __init__(self, index: int, route: Route) -> None:
+        self.index = index
+        self.route = route
+        self.condition = condition(route)
+        self.grids = [kernel.grid for kernel in route.kernels]
+        self.formulas = [self.condition, *self.grids, route.workspace]
+        self.variables = frozenset().union(*(f.variables() for f in self.formulas))
+
+    def tile_counts(self) -> Iterator[tuple[str, Expr]]:
+        """Products ceil(M/a)*ceil(N/b) of this route, which get a name."""
+        for tiles in dict.fromkeys(t for f in self.formulas for t in _subtrees(f)):
+            if tiles.op == "*" and all(
+                a.op == "ceil" and a.args[0].op == "var" and a.args[1].op == "const"
+                for a in tiles.args
+            ):
+                (m, a), (n, b) = (factor.args for factor in tiles.args)
+                if (m, n) == (var("M"), var("N")):
+                    yield f"tiles_{a}x{b}", tiles
+
+    def returned(self, indent: str, hoisted: Mapping[Expr, str]) -> Iterator[str]:
+        yield f"{indent}return Choice("
+        inner = indent + "    "
+        yield f"{inner}route={self.index},"
+        kernels = [_quoted(kernel.name) for kernel in self.route.kernels]
+        yield from _listed(f"{inner}kernels=", kernels, ",")
+        grids = [_python(_replace(grid, hoisted)) for grid in self.grids]
+        yield from _listed(f"{inner}grids=", grids, ",")
+        yield f"{inner}workspace={_python(_replace(self.route.workspace, hoisted))},"
+        yield f"{inner}chunk=chunk,"
+        yield f"{indent})"
+
+
+def _if(predicate: Expr) -> Iterator[str]:
+    line = f"    if {_condition(predicate)}:"
+    if len(line) <= WIDTH:
+        yield line
+        return
+    yield "    if ("
+    yield from _broken(predicate, " " * 8)
+    yield "    ):"
+
+
+def _broken(predicate: Expr, indent: str) -> Iterator[str]:
+    """A condition over several lines, one term of its outermost operator on each."""
+    lead = indent
+    for term in _terms(predicate, predicate.op):
+        text = _condition(term, within=predicate.op)
+        if term.op in ("and", "or") and len(lead) + len(text) > WIDTH:
+            yield f"{lead}("
+            yield from _broken(term, indent + "    ")
+            yield f"{indent})"
+        else:
+            yield lead + text
+        lead = f"{indent}{predicate.op} "
+
+
+def _condition(predicate: Expr, within: str = "") -> str:
+    """A condition on one line; terms of the other operator are in parentheses."""
+    if predicate.op in ("and", "or"):
+        terms = _terms(predicate, predicate.op)
+        text = f" {predicate.op} ".join(_condition(t, within=predicate.op) for t in terms)
+        return f"({text})" if within and within != predicate.op else text
+    if predicate.op == "not" and predicate.args[0].op in ("and", "or"):
+        return f"not ({_condition(predicate.args[0])})"
+    return _python(predicate)
+
+
+def _terms(predicate: Expr, operator: str) -> Iterator[Expr]:
+    if predicate.op == operator and operator in ("and", "or"):
+        for arg in predicate.args:
+            yield from _terms(arg, operator)
+    else:
+        yield predicate
+
+
+def _subtrees(e: Expr) -> Iterator[Expr]:
+    yield e
+    if e.op not in ("var", "const"):
+        for arg in e.args:
+            yield from _subtrees(arg)
+
+
+def _replace(e: Expr, hoisted: Mapping[Expr, str]) -> Expr:
+    """``e`` with the subtrees that have a name replaced by it."""
+    if e in hoisted:
+        return var(hoisted[e])
+    if e.op in ("var", "const"):
+        return e
+    return Expr(e.op, tuple(_replace(arg, hoisted) for arg in e.args))
+
+
+def _python(e: Expr) -> str:
+    """Python in the layout that formatters and linters ask for."""
+    tree = ast.parse(e.substitute(_LOWER).python(), mode="eval")
+    return ast.unparse(_Plain().visit(tree))
+
+
+class _Plain(ast.NodeTransformer):
+    """Turns ``128 <= m`` into ``m >= 128`` and ``not m < n`` into ``m >= n``."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.Compare:
+        mirrored = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+        left, (operator,), (right,) = node.left, node.ops, node.comparators
+        if isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
+            return ast.Compare(right, [mirrored.get(type(operator), type(operator))()], [left])
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        negated = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt}
+        node.operand = inner = self.visit(node.operand)
+        if isinstance(node.op, ast.USub) and isinstance(inner, ast.UnaryOp):
+            return inner.operand  # minus minus
+        if isinstance(node.op, ast.Not) and isinstance(inner, ast.Compare):
+            operator = negated.get(type(inner.ops[0]), ast.NotEq)()
+            return self.visit_Compare(ast.Compare(inner.left, [operator], inner.comparators))
+        return node
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def _listed(lead: str, items: Sequence[str], end: str = "") -> Iterator[str]:
+    """``lead(items)``, over several lines if it is long. Tuples (``end``) keep their comma."""
+    inside = ", ".join(items) + ("," if end and len(items) == 1 else "")
+    bare = not end
+    line = f"{lead}{inside}" if bare else f"{lead}({inside}){end}"
+    if len(line) <= WIDTH:
+        yield line
+        return
+    indent = " " * (len(lead) - len(lead.lstrip()))
+    yield f"{lead}("
+    for item in items:
+        yield f"{indent}    {item},"
+    yield f"{indent}){end}"

@@ -1,0 +1,205 @@
+"""Dispatch of the TN products under the plan "batch", f32, simt tier.
+
+Generated from ptxgen.tiles.ROUTES["TN", "batch"]; do not edit.
+Regenerate: ptxgen generate
+"""
+
+from ptxgen.dispatch.choice import Choice, Dispatch
+
+
+def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
+    """For sm_80, sm_86, sm_89, sm_90, sm_120."""
+    chunk = max(1, min(k, max(-(-k // min(max(16777216 // (m * n), 1), 128) // 16) * 16, min(max(m * n // 512, 128), 1024) // 16 * 16)))
+    chunks = -(-k // chunk)
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 0: large outputs, long batch
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647
+        and -(-(m * n) // 256) <= 2147483647
+        and chunks > 1
+        and sms * 4 <= tiles_128x128 * 4
+    ):
+        return Choice(
+            route=0,
+            kernels=("simt_tn_f32_128x128x32_8x8_w4x2l4x8_s3_vv_partial_c2", "reduce_f32_256_b16"),
+            grids=(tiles_128x128 * chunks, -(-(m * n) // 256)),
+            workspace=chunks * m * n * 4,
+            chunk=chunk,
+        )
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 1: middling outputs, long batch
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks * m * n * 4 <= 268435456
+        and tiles_64x64 * chunks <= 2147483647
+        and -(-(m * n) // 256) <= 2147483647
+        and chunks > 1
+        and sms * 4 <= tiles_64x64 * 4
+    ):
+        return Choice(
+            route=1,
+            kernels=("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s3_vv_partial_c2", "reduce_f32_256_b16"),
+            grids=(tiles_64x64 * chunks, -(-(m * n) // 256)),
+            workspace=chunks * m * n * 4,
+            chunk=chunk,
+        )
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 2: few outputs, long batch: a CTA per tile and chunk
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks * m * n * 4 <= 268435456
+        and tiles_32x64 * chunks <= 2147483647
+        and -(-(m * n) // 256) <= 2147483647
+        and chunks > 1
+    ):
+        return Choice(
+            route=2,
+            kernels=("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s5_vv_partial_c4", "reduce_f32_256_b16"),
+            grids=(tiles_32x64 * chunks, -(-(m * n) // 256)),
+            workspace=chunks * m * n * 4,
+            chunk=chunk,
+        )
+    # 3: unaligned, long batch
+    if (
+        chunks * m * n * 4 <= 268435456
+        and tiles_32x64 * chunks <= 2147483647
+        and -(-(m * n) // 256) <= 2147483647
+        and chunks > 1
+    ):
+        return Choice(
+            route=3,
+            kernels=("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s4_ss_partial_c4", "reduce_f32_256_b16"),
+            grids=(tiles_32x64 * chunks, -(-(m * n) // 256)),
+            workspace=chunks * m * n * 4,
+            chunk=chunk,
+        )
+    # 4: the largest tile that gives 6/4 of the SMs one
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_128x128 <= 2147483647
+        and chunks <= 1
+        and sms * 6 <= tiles_128x128 * 4
+    ):
+        return Choice(
+            route=4,
+            kernels=("simt_tn_f32_128x128x32_8x8_w4x2l4x8_s3_vv_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 5: the largest tile that gives 4/4 of the SMs one
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x64 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_64x64 * 4
+    ):
+        return Choice(
+            route=5,
+            kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s4_vv_c4",),
+            grids=(tiles_64x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 6: the largest tile that gives 4/4 of the SMs one
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_32x64 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_32x64 * 4
+    ):
+        return Choice(
+            route=6,
+            kernels=("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s5_vv_c4",),
+            grids=(tiles_32x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 7: the largest tile that gives 4/4 of the SMs one
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_32x32 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_32x32 * 4
+    ):
+        return Choice(
+            route=7,
+            kernels=("simt_tn_f32_32x32x32_4x4_w2x1l4x8_s4_vv_c6",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 8: few outputs: many small tiles shorten the wait
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x32 <= 2147483647
+        and chunks <= 1
+    ):
+        return Choice(
+            route=8,
+            kernels=("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_vv_c4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 9: the largest tile that gives 6/4 of the SMs one
+    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
+        return Choice(
+            route=9,
+            kernels=("simt_tn_f32_128x128x8_8x8_w4x2l4x8_s4_ss_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 10: the largest tile that gives 4/4 of the SMs one
+    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
+        return Choice(
+            route=10,
+            kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
+            grids=(tiles_64x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 11: unaligned, few outputs
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
+        return Choice(
+            route=11,
+            kernels=("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_ss_c4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 12: everything else: any size, alignment and plan
+    return Choice(
+        route=12,
+        kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s3_ss_slices1_persistent",),
+        grids=(min(tiles_64x64, 2147483647),),
+        workspace=0,
+        chunk=chunk,
+    )
+
+
+BY_ARCH: dict[str, Dispatch] = {
+    "sm_80": sm_80,
+    "sm_86": sm_80,
+    "sm_89": sm_80,
+    "sm_90": sm_80,
+    "sm_120": sm_80,
+}

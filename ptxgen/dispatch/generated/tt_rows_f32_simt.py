@@ -1,0 +1,352 @@
+"""Dispatch of the TT products under the plan "rows", f32, simt tier.
+
+Generated from ptxgen.tiles.ROUTES["TT", "rows"]; do not edit.
+Regenerate: ptxgen generate
+"""
+
+from ptxgen.dispatch.choice import Choice, Dispatch
+
+
+def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
+    """For sm_80, sm_90."""
+    chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
+    chunks = -(-k // chunk)
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    # 0: M <= 8: chunks side by side
+    if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8:
+        return Choice(
+            route=0,
+            kernels=("simt_tt_f32_8x16x32_2x2_w1x1l4x8_s3_sk_slices8",),
+            grids=(tiles_8x16,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 1: M <= 32: chunks side by side
+    if align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and m <= 32:
+        return Choice(
+            route=1,
+            kernels=("simt_tt_f32_32x32x16_8x4_w1x1l4x8_s3_sk_slices8",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 2: the largest tile that gives 6/4 of the SMs one
+    if (
+        align_a >= 16
+        and tiles_128x128 <= 2147483647
+        and chunks > 1
+        and sms * 6 <= tiles_128x128 * 4
+    ):
+        return Choice(
+            route=2,
+            kernels=("simt_tt_f32_128x128x8_8x16_w4x1l4x8_s4_vt_slices1_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 3: the largest tile that gives 3/4 of the SMs one
+    if align_a >= 16 and tiles_64x64 <= 2147483647 and chunks > 1 and sms * 3 <= tiles_64x64 * 4:
+        return Choice(
+            route=3,
+            kernels=("simt_tt_f32_64x64x8_16x8_w1x1l4x8_s4_vt_slices8",),
+            grids=(tiles_64x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 4: few outputs, split
+    if align_a >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and sms * 4 > tiles_128x128 * 4:
+        return Choice(
+            route=4,
+            kernels=("simt_tt_f32_32x32x16_8x4_w1x1l4x8_s4_vt_slices8",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 5: the largest tile that gives 6/4 of the SMs one
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_128x128 <= 2147483647
+        and chunks <= 1
+        and sms * 6 <= tiles_128x128 * 4
+    ):
+        return Choice(
+            route=5,
+            kernels=("simt_tt_f32_128x128x16_8x8_w4x2l4x8_s3_vs_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 6: the largest tile that gives 4/4 of the SMs one
+    if (
+        align_a >= 16
+        and chunks <= 1
+        and tiles_64x64 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_64x64 * 4
+    ):
+        return Choice(
+            route=6,
+            kernels=("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s4_vt_c4",),
+            grids=(tiles_64x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 7: the largest tile that gives 4/4 of the SMs one
+    if (
+        align_a >= 16
+        and chunks <= 1
+        and tiles_32x64 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_32x64 * 4
+    ):
+        return Choice(
+            route=7,
+            kernels=("simt_tt_f32_32x64x16_4x4_w2x2l4x8_s5_vt_c4",),
+            grids=(tiles_32x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 8: the largest tile that gives 4/4 of the SMs one
+    if (
+        align_a >= 16
+        and chunks <= 1
+        and tiles_32x32 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_32x32 * 4
+    ):
+        return Choice(
+            route=8,
+            kernels=("simt_tt_f32_32x32x32_4x4_w2x1l4x8_s4_vt_c6",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 9: few outputs: many small tiles shorten the wait
+    if align_a >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
+        return Choice(
+            route=9,
+            kernels=("simt_tt_f32_16x32x32_2x2_w2x2l4x8_s4_vt_c4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 10: M <= 8: chunks side by side
+    if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
+        return Choice(
+            route=10,
+            kernels=("simt_tt_f32_8x32x16_4x2_w1x1l2x16_s4_st_slices8",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 11: unaligned, few outputs, split
+    if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
+        return Choice(
+            route=11,
+            kernels=("simt_tt_f32_32x32x16_8x4_w1x1l4x8_s3_st_slices8",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 12: the largest tile that gives 6/4 of the SMs one
+    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
+        return Choice(
+            route=12,
+            kernels=("simt_tt_f32_128x128x8_8x8_w4x2l4x8_s4_st_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 13: the largest tile that gives 4/4 of the SMs one
+    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
+        return Choice(
+            route=13,
+            kernels=("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s4_st_c4",),
+            grids=(tiles_64x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 14: unaligned, few outputs
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
+        return Choice(
+            route=14,
+            kernels=("simt_tt_f32_16x32x32_2x2_w2x2l4x8_s4_st_c4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 15: everything else: any size, alignment and plan
+    return Choice(
+        route=15,
+        kernels=("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s3_st_slices1_persistent",),
+        grids=(min(tiles_64x64, 2147483647),),
+        workspace=0,
+        chunk=chunk,
+    )
+
+
+def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
+    """For sm_86, sm_89, sm_120."""
+    chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
+    chunks = -(-k // chunk)
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    # 0: M <= 8: chunks side by side
+    if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8:
+        return Choice(
+            route=0,
+            kernels=("simt_tt_f32_8x16x32_2x2_w1x1l4x8_s3_sk_slices8",),
+            grids=(tiles_8x16,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 2: the largest tile that gives 6/4 of the SMs one
+    if (
+        align_a >= 16
+        and tiles_128x128 <= 2147483647
+        and chunks > 1
+        and sms * 6 <= tiles_128x128 * 4
+    ):
+        return Choice(
+            route=2,
+            kernels=("simt_tt_f32_128x128x8_8x16_w4x1l4x8_s4_vt_slices1_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 5: the largest tile that gives 6/4 of the SMs one
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_128x128 <= 2147483647
+        and chunks <= 1
+        and sms * 6 <= tiles_128x128 * 4
+    ):
+        return Choice(
+            route=5,
+            kernels=("simt_tt_f32_128x128x16_8x8_w4x2l4x8_s3_vs_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 6: the largest tile that gives 4/4 of the SMs one
+    if (
+        align_a >= 16
+        and chunks <= 1
+        and tiles_64x64 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_64x64 * 4
+    ):
+        return Choice(
+            route=6,
+            kernels=("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s4_vt_c4",),
+            grids=(tiles_64x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 7: the largest tile that gives 4/4 of the SMs one
+    if (
+        align_a >= 16
+        and chunks <= 1
+        and tiles_32x64 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_32x64 * 4
+    ):
+        return Choice(
+            route=7,
+            kernels=("simt_tt_f32_32x64x16_4x4_w2x2l4x8_s5_vt_c4",),
+            grids=(tiles_32x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 8: the largest tile that gives 4/4 of the SMs one
+    if (
+        align_a >= 16
+        and chunks <= 1
+        and tiles_32x32 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_32x32 * 4
+    ):
+        return Choice(
+            route=8,
+            kernels=("simt_tt_f32_32x32x32_4x4_w2x1l4x8_s4_vt_c6",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 9: few outputs: many small tiles shorten the wait
+    if align_a >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
+        return Choice(
+            route=9,
+            kernels=("simt_tt_f32_16x32x32_2x2_w2x2l4x8_s4_vt_c4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 10: M <= 8: chunks side by side
+    if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
+        return Choice(
+            route=10,
+            kernels=("simt_tt_f32_8x32x16_4x2_w1x1l2x16_s4_st_slices8",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 12: the largest tile that gives 6/4 of the SMs one
+    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
+        return Choice(
+            route=12,
+            kernels=("simt_tt_f32_128x128x8_8x8_w4x2l4x8_s4_st_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 13: the largest tile that gives 4/4 of the SMs one
+    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
+        return Choice(
+            route=13,
+            kernels=("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s4_st_c4",),
+            grids=(tiles_64x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 14: unaligned, few outputs
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
+        return Choice(
+            route=14,
+            kernels=("simt_tt_f32_16x32x32_2x2_w2x2l4x8_s4_st_c4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 15: everything else: any size, alignment and plan
+    return Choice(
+        route=15,
+        kernels=("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s3_st_slices1_persistent",),
+        grids=(min(tiles_64x64, 2147483647),),
+        workspace=0,
+        chunk=chunk,
+    )
+
+
+BY_ARCH: dict[str, Dispatch] = {
+    "sm_80": sm_80,
+    "sm_86": sm_86,
+    "sm_89": sm_86,
+    "sm_90": sm_80,
+    "sm_120": sm_86,
+}

@@ -1,0 +1,373 @@
+"""The emitted dispatch code, choose and explain, against the route tables themselves."""
+
+from __future__ import annotations
+
+import ast
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import dispatch_fakes
+import pytest
+
+from ptxgen.contract import BATCH, OPERATIONS, ROWS, Plan
+from ptxgen.dispatch import choose, emit
+from ptxgen.dispatch.choice import Dispatch
+from ptxgen.dispatch.emit import ARGUMENTS, Table
+from ptxgen.dispatch.explain import explain
+from ptxgen.dispatch.generated import TABLES
+from ptxgen.dispatch.prove import Prover
+from ptxgen.errors import OptionError, SpecError, UncoveredError
+from ptxgen.expr import FALSE, TRUE, ceil_div, const, maximum, var
+from ptxgen.spec import ARCHITECTURES, DIM_MAX, SMS, K, M, N, Route
+
+SEED = 20_240_607
+PROBLEMS = 100_000
+FUNCTIONS = [(t, archs[0]) for t in emit.tables() for archs in t.classes]
+
+
+def direct(table: Table, arch: str, shape: dict[str, int]) -> tuple[object, ...] | None:
+    """What the code must return, from the expressions of the table: the first match wins."""
+    m, n, k = shape["M"], shape["N"], shape["K"]
+    chunk = max(1, min(k, table.plan.chunk.evaluate({"M": m, "N": n, "K": k})))
+    env = {**shape, "CHUNK": chunk, "CHUNKS": -(-k // chunk)}
+    for index, route in enumerate(table.routes):
+        if not all(kernel.runs_on(arch) for kernel in route.kernels):
+            continue
+        if route.requires.evaluate(env) and route.prefer.evaluate(env):
+            names = tuple(kernel.name for kernel in route.kernels)
+            grids = tuple(kernel.grid.evaluate(env) for kernel in route.kernels)
+            return index, names, grids, route.workspace.evaluate(env), chunk
+    return None
+
+
+def compiled(table: Table) -> dict[str, Dispatch]:
+    """The emitted functions of a table that is not checked in, by architecture."""
+    namespace: dict[str, dict[str, Dispatch]] = {}
+    exec(emit.sources([table])[f"{table.module}.py"], namespace)
+    return namespace["BY_ARCH"]
+
+
+def compare(table: Table, arch: str, function: Dispatch, problems: int) -> set[int]:
+    """Compares the code with the table on random problems; returns the routes that were taken."""
+    taken = set()
+    shapes = Prover(table).shapes(SEED)
+    for number in range(problems):
+        shape = next(shapes)
+        choice = function(*(shape[name] for name in ARGUMENTS))
+        expected = direct(table, arch, shape)
+        assert choice == expected, (
+            f"{table.module} {arch}, seed {SEED}, problem {number}, {shape}: "
+            f"code {choice}, table {expected}"
+        )
+        if choice is not None:
+            taken.add(choice.route)
+    return taken
+
+
+# -- code and tables ----------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("table", "arch"), FUNCTIONS, ids=[f"{t.module}-{a}" for t, a in FUNCTIONS]
+)
+def test_code_agrees_with_the_table(table: Table, arch: str) -> None:
+    """100,000 problems in all, crowded at the borders of the predicates."""
+    taken = compare(table, arch, TABLES[table.key][arch], -(-PROBLEMS // len(FUNCTIONS)))
+    assert len(taken) > 1 or len(table.routes) == 1, f"only {taken} were taken"
+
+
+def test_code_agrees_with_a_table_of_every_construct() -> None:
+    """Long conditions, disjunctions, negations, divisions, minima, and routes that never match."""
+    long = (M < 8) & (N > 4) | (M % 3).eq(1) & ~(N // 7 < 900) | ~((K % N).eq(0) | (M > K))
+    wide = [(N % p).eq(0) & (p < K) | (M % p).eq(p - 1) for p in (2, 3, 5, 7, 11, 13)]
+    many = wide[0] & wide[1] & (wide[2] | wide[3] | wide[4] | wide[5])
+    table = dispatch_fakes.table({"big": long, "partial": many, "thin": FALSE})
+    functions = compiled(table)
+    for arch in ("sm_80", "sm_90"):
+        assert compare(table, arch, functions[arch], 5_000) >= {0, 3}
+
+
+def test_an_uncovered_problem_is_none() -> None:
+    functions = compiled(dispatch_fakes.table({"filler": M > 8, "thin": FALSE, "partial": FALSE}))
+    assert functions["sm_90"](1, 1, 1, 132, 16, 16) is None
+    assert functions["sm_90"](9, 1, 1, 132, 16, 16) is not None
+
+
+def test_architectures_with_the_same_routes_share_a_function() -> None:
+    functions = compiled(dispatch_fakes.table())
+    assert functions.keys() == ARCHITECTURES.keys()
+    assert functions["sm_80"] is functions["sm_86"] is functions["sm_120"]
+    assert functions["sm_90"] is not functions["sm_80"]  # "thin" needs 200 KB of shared memory
+    assert functions["sm_90"](1, 4, 1, 132, 16, 16).route == 2  # type: ignore[union-attr]
+    assert functions["sm_80"](1, 4, 1, 132, 16, 16).route == 3  # type: ignore[union-attr]
+
+
+def test_emitted_code_interprets_nothing() -> None:
+    for name, source in emit.sources().items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and name != "__init__.py":
+                assert node.module == "ptxgen.dispatch.choice", name
+            assert not isinstance(node, ast.Import | ast.For | ast.While | ast.Lambda), name
+
+
+def test_emitted_code_says_where_it_comes_from_and_why() -> None:
+    table = dispatch_fakes.table()
+    source = emit.sources([table])[f"{table.module}.py"]
+    assert "do not edit" in source and "ptxgen generate" in source
+    assert 'ptxgen.tiles.ROUTES["NN", "rows"]' in source
+    for index, route in enumerate(table.routes):
+        assert f"# {index}: {route.reason}" in source
+
+
+@pytest.mark.skipif(not shutil.which("ruff"), reason="ruff is not installed")
+def test_emitted_code_is_clean(tmp_path: Path) -> None:
+    long = (M < 8) & (N > 4) | (M % 3).eq(1) & ~(N // 7 < 900) | ~((K % N).eq(0) | (M > K))
+    fake = dispatch_fakes.table({"thin": long & (M * N * K > 12_345_678) & (N.eq(7) | M.eq(9))})
+    emit.generate(of=[fake], directory=tmp_path)
+    for directory in (emit.GENERATED, tmp_path):
+        for command in (
+            ["check", "--select", "E,W,F,I,N,UP,B,SIM,RUF"],
+            ["format", "--check", "--diff"],
+        ):
+            run = subprocess.run(
+                ["ruff", *command, "--isolated", "--no-cache", "--line-length", "100", directory],
+                capture_output=True,
+                text=True,
+            )
+            assert run.returncode == 0, run.stdout + run.stderr
+
+
+# -- drift --------------------------------------------------------------------------
+def test_checked_in_code_is_current() -> None:
+    found = emit.generate(check=True)
+    assert not found, "run `ptxgen generate`:\n" + "\n".join(map(str, found))
+
+
+def test_drift_is_found_and_repaired(tmp_path: Path) -> None:
+    before = dispatch_fakes.table()
+    after = dispatch_fakes.table({"thin": M <= 77})
+    emit.generate(of=[before], directory=tmp_path)
+    assert emit.generate(check=True, of=[before], directory=tmp_path) == []
+    (stale,) = emit.generate(check=True, of=[after], directory=tmp_path)
+    assert stale.what == "stale" and "+    if tiles_8x64 <= 2147483647 and m <= 77:" in stale.diff
+    assert emit.generate(check=True, of=[after], directory=tmp_path) == [stale], "check wrote"
+    assert emit.generate(of=[after], directory=tmp_path) == [stale]
+    assert emit.generate(check=True, of=[after], directory=tmp_path) == []
+
+
+def test_missing_and_orphan_files_are_found(tmp_path: Path) -> None:
+    table = dispatch_fakes.table()
+    emit.generate(of=[table], directory=tmp_path)
+    (tmp_path / f"{table.module}.py").unlink()
+    (tmp_path / "old_rows_f32_simt.py").write_text("x = 1\n")
+    found = emit.generate(check=True, of=[table], directory=tmp_path)
+    assert [(d.path.name, d.what) for d in found] == [
+        (f"{table.module}.py", "missing"),
+        ("old_rows_f32_simt.py", "orphan"),
+    ]
+    assert "-x = 1" in found[1].diff
+    emit.generate(of=[table], directory=tmp_path)
+    assert not (tmp_path / "old_rows_f32_simt.py").exists()
+    assert emit.generate(check=True, of=[table], directory=tmp_path) == []
+
+
+# -- choose ---------------------------------------------------------------------------
+# From the definition of the triad: op, layout -> table, and where m, n, k go.
+PRODUCTS = {
+    ("linear", "kn"): ("NN", "rows", "mnk"),
+    ("linear", "nk"): ("NT", "rows", "mnk"),
+    ("linear_dgrad", "kn"): ("NT", "rows", "mkn"),
+    ("linear_dgrad", "nk"): ("NN", "rows", "mkn"),
+    ("linear_wgrad", "kn"): ("TN", "batch", "knm"),
+    ("linear_wgrad", "nk"): ("TN", "batch", "nkm"),
+    ("matmul", "nn"): ("NN", "rows", "mnk"),
+    ("matmul", "nt"): ("NT", "rows", "mnk"),
+    ("matmul", "tn"): ("TN", "rows", "mnk"),
+    ("matmul", "tt"): ("TT", "rows", "mnk"),
+}
+
+
+@pytest.mark.parametrize(("op", "layout"), PRODUCTS)
+def test_choose_maps_operations_to_products(op: str, layout: str) -> None:
+    storage, plan, order = PRODUCTS[op, layout]
+    rng = random.Random(SEED)
+    for arch in ARCHITECTURES:
+        function = TABLES[storage, plan, "f32", "simt"][arch]
+        for _ in range(50):
+            m, n, k = (int(2 ** rng.uniform(0, 31)) for _ in range(3))
+            dims = {"m": m, "n": n, "k": k}
+            sms, a, b = rng.randint(1, 200), rng.choice((4, 8, 16)), rng.choice((4, 8, 16))
+            choice = choose(op, layout, m, n, k, arch=arch, sms=sms, align_a=a, align_b=b)
+            first, second, third = (dims[x] for x in order)
+            expected = function(first, second, third, sms, a, b)
+            assert choice == expected, (dims, sms, a, b)
+
+
+def test_every_operation_is_in_the_test_above() -> None:
+    assert set(PRODUCTS) == {
+        (op.name, layout) for op in OPERATIONS.values() for layout in op.products
+    }
+
+
+DEVICE = {"arch": "sm_90", "sms": 132, "align_a": 16, "align_b": 16}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"op": "gemm"}, "unknown operation 'gemm'; accepted: 'linear', 'linear_dgrad'"),
+        ({"layout": "nn"}, "unknown layout of linear 'nn'; accepted: 'kn', 'nk'"),
+        ({"arch": "sm_70"}, "unknown architecture 'sm_70'; accepted: 'sm_120', 'sm_80'"),
+        (
+            {"dtype": "f64"},
+            "unknown dtype and tier of linear .kn. 'f64 simt'; accepted: 'f32 simt'",
+        ),
+        ({"tier": "tc"}, "unknown dtype and tier of linear .kn. 'f32 tc'; accepted: 'f32 simt'"),
+    ],
+)
+def test_unknown_options_are_named(change: dict[str, str], message: str) -> None:
+    call = {"op": "linear", "layout": "kn", "m": 1, "n": 1, "k": 1, **DEVICE}
+    choose(**call)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=message):
+        choose(**{**call, **change})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dims", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (-1, 1, 1), (1, DIM_MAX + 1, 1)])
+def test_problems_outside_the_proofs_are_uncovered(dims: tuple[int, int, int]) -> None:
+    with pytest.raises(UncoveredError, match="every dimension must be between 1 and 2147483647"):
+        choose("linear", "kn", *dims, **DEVICE)  # type: ignore[arg-type]
+    with pytest.raises(UncoveredError):
+        explain("linear", *dims)
+
+
+def test_a_gap_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ptxgen.dispatch as dispatch
+
+    functions = compiled(dispatch_fakes.table({"filler": M > 8, "thin": FALSE, "partial": FALSE}))
+    monkeypatch.setattr(dispatch, "_dispatch", lambda *_: (functions["sm_90"], (0, 1, 2)))
+    with pytest.raises(UncoveredError, match="no kernel of linear serves M=1, N=2, K=3") as caught:
+        choose("linear", "kn", 1, 2, 3, **DEVICE)  # type: ignore[arg-type]
+    assert (caught.value.op, caught.value.m, caught.value.n, caught.value.k) == ("linear", 1, 2, 3)
+
+
+# -- batch invariance -------------------------------------------------------------------
+WEIGHTS = [(1, 1), (1, 7919), (2, 3), (64, 64), (127, 4096), (512, 2048), (641, 257), (768, 3072)]
+WEIGHTS += [(1000, 1000), (1024, 4096), (4096, 14336), (4099, 65537), (3, DIM_MAX), (DIM_MAX, 5)]
+
+
+@pytest.mark.parametrize(("op", "layout"), [key for key, p in PRODUCTS.items() if p[1] == "rows"])
+def test_chunks_do_not_depend_on_the_batch(op: str, layout: str) -> None:
+    for n, k in WEIGHTS:
+        chunks = {
+            choose(op, layout, m, n, k, arch=arch, sms=sms, align_a=align, align_b=20 - align).chunk
+            for m in (1, 2, 3, 8, 31, 32, 33, 64, 100, 128, 129, 1000, 4096, 65536, DIM_MAX)
+            for arch, sms in (("sm_90", 132), ("sm_80", 108), ("sm_120", 1))
+            for align in (4, 16)
+        }
+        assert len(chunks) == 1, (op, layout, n, k, chunks)
+
+
+def test_the_first_dimension_of_rows_products_is_the_batch() -> None:
+    for op in OPERATIONS.values():
+        assert op.plan in (ROWS, BATCH)
+        if op.plan is ROWS:
+            assert all(product.dims[0] == "M" for product in op.products.values()), op.name
+    assert ROWS.batch_invariant
+
+
+def test_a_plan_that_reads_the_batch_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"plan 'x' reads \['M'\], but may read only \['K', 'N'\]"):
+        Plan("x", maximum(64, ceil_div(M * K, 1 << 20)), batch_invariant=True)
+    with pytest.raises(SpecError, match=r"reads \['SMS'\]"):
+        Plan("x", const(64) + SMS, batch_invariant=False)
+    assert Plan("x", K + M, batch_invariant=False).chunk_length(2, 9, 3) == 3
+
+
+# -- explain ------------------------------------------------------------------------------
+@pytest.mark.parametrize(("op", "layout"), PRODUCTS)
+def test_explain_agrees_with_choose(op: str, layout: str) -> None:
+    rng = random.Random(SEED)
+    for number in range(300):
+        m, n, k = (int(2 ** rng.uniform(0, rng.choice((6, 14, 31)))) for _ in range(3))
+        arch, sms = rng.choice(list(ARCHITECTURES)), rng.randint(1, 1024)
+        a, b = rng.choice((4, 8, 16)), rng.choice((4, 8, 16))
+        found = explain(op, m, n, k, layout=layout, arch=arch, sms=sms, align=(a, b))
+        choice = choose(op, layout, m, n, k, arch=arch, sms=sms, align_a=a, align_b=b)
+        assert found.choice == choice, f"seed {SEED}, problem {number}: {op} {m} {n} {k} {arch}"
+        assert found.winner.matches and not any(c.matches for c in found.passed_over)
+        assert tuple(launch.grid for launch in found.launches) == choice.grids
+        for kernel in choice.kernels:
+            assert kernel in str(found)
+
+
+def fake_explain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emit, "tables", lambda: [dispatch_fakes.table()])
+
+
+def test_explain_says_why_candidates_were_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_explain(monkeypatch)
+    found = explain("linear", 64, 6, 4096, align=(4, 16), arch="sm_86", sms=1)
+    assert found.choice == (3, ("filler",), (1,), 0, 256)
+    assert (found.arch, found.values["SMS"], found.values["CHUNKS"]) == ("sm_86", 1, 16)
+    big, partial, thin = found.passed_over
+    assert [str(f) for f in big.failures] == [
+        "requires ALIGN_A >= 8: 4 vs 8",
+        "requires CHUNKS <= 1: 16 vs 1",
+        "prefer M >= 128: 64 vs 128",
+    ]
+    assert not big.correct
+    assert [str(f) for f in partial.failures] == ["prefer ceil(M/64)*ceil(N/64) < SMS: 1 vs 1"]
+    assert partial.correct and partial.kernels == ("partial", "reduce")
+    architecture, either = thin.failures
+    assert "thin does not run on sm_86" in str(architecture) and not thin.correct
+    assert (either.predicate, either.left, either.values) == ("prefer", None, {"M": 64, "N": 6})
+    text = str(found)
+    for expected in (
+        "winner: route 3, filler",
+        "because everything else",
+        "16 chunks of 256",
+        "fails requires ALIGN_A >= 8: 4 vs 8",
+        "grid 1, block 128, shared 0 bytes",
+        "workspace 0 bytes",
+        "M = 64, N = 6",
+    ):
+        assert expected in text, text
+
+
+def test_explain_lists_later_candidates_that_are_correct(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_explain(monkeypatch)
+    found = explain("linear", 4, 8, 16384)
+    assert found.choice == (1, ("partial", "reduce"), (16, 1), 16 * 4 * 8 * 4, 1024)
+    assert [c.kernels for c in found.also_correct] == [("thin",), ("filler",)]
+    assert all(c.matches for c in found.also_correct)
+    assert (found.arch, found.values["SMS"]) == ("sm_90", 132)  # the defaults
+
+
+def test_explain_names_unknown_options() -> None:
+    for change, message in (
+        ({"op": "gemm"}, "unknown operation 'gemm'"),
+        ({"layout": "nn"}, "unknown layout of linear 'nn'"),
+        ({"arch": "sm_70"}, "unknown architecture 'sm_70'"),
+        ({"dtype": "float64"}, "unknown dtype 'float64'"),
+        ({"tier": "tc"}, "unknown tier of linear .kn, float32. 'tc'; accepted: 'auto', 'simt'"),
+    ):
+        call = {"op": "linear", "m": 1, "n": 1, "k": 1, **change}
+        with pytest.raises(OptionError, match=message):
+            explain(**call)  # type: ignore[arg-type]
+
+
+# -- faults of tables ---------------------------------------------------------------------
+def test_unknown_variables_are_refused() -> None:
+    route = dispatch_fakes.table().routes[3]
+    bad = Route(route.kernels, var("BATCH") > 3, "no such variable")
+    with pytest.raises(SpecError, match=r"nn_rows_f32_simt, route 1 .*prefer reads \['BATCH'\]"):
+        Table("NN", ROWS, (route, bad))
+
+
+def test_routes_that_never_match_are_marked() -> None:
+    first, *_, last = dispatch_fakes.table().routes
+    never = Route(first.kernels, FALSE, "no problem")
+    source = emit.sources([Table("NN", ROWS, (never, last))])["nn_rows_f32_simt.py"]
+    assert "# 0: no problem\n    # (never:" in source and "route=0" not in source
+    shadowed = emit.sources([Table("NN", ROWS, (last, first))])["nn_rows_f32_simt.py"]
+    assert "route=1" not in shadowed and last.prefer == TRUE

@@ -1,0 +1,133 @@
+"""Imports go one way, and importing ptxgen does no work."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ptxgen
+
+ROOT = Path(ptxgen.__file__).parent
+
+# The flow of docs/architecture: a room may import the rooms above it, and itself.
+ROOMS = (
+    "errors",
+    "expr",
+    "contract",
+    "activation",
+    "spec",
+    "tiles",
+    "templates",
+    "render",
+    "cache",
+    "compile",
+    "golden",
+    "dispatch",
+    "reference",
+    "interp",
+    "runtime",
+    "ops",
+    "torch",
+    "cli",
+    "bench",
+    "__init__",
+    "__main__",
+)
+HEAVY = ("cuda", "jinja2", "z3", "torch", "cupy", "jax", "rich", "matplotlib", "triton")
+# These rooms are imported only when somebody asks for what they are about.
+MAY_IMPORT = {
+    "torch": {"torch"},
+    "cli": {"rich"},
+    "bench": {"matplotlib", "rich", "torch", "triton"},
+}
+
+
+def room(path: Path) -> str:
+    parts = path.relative_to(ROOT).parts
+    return parts[0].removesuffix(".py")
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def imported(tree: ast.AST, path: Path) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of everything that the module imports, relative names resolved."""
+    package = path.relative_to(ROOT.parent).parts[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            module = ".".join([*base, *(node.module or "").split(".")]).strip(".")
+            # "from ptxgen import tiles" imports a room, "from ptxgen.spec import M" a name of one.
+            names = [f"{module}.{a.name}" for a in node.names] if module == "ptxgen" else [module]
+            yield from ((node.lineno, name) for name in names)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_one_way(path: Path) -> None:
+    here = room(path)
+    assert here in ROOMS, f"{path} is in no room: give {here!r} its place in the order"
+    above = ROOMS[: ROOMS.index(here) + 1]
+    for line, name in imported(ast.parse(path.read_text(encoding="utf-8")), path):
+        if name.startswith("ptxgen."):
+            target = name.split(".")[1]
+            if (ROOT / target).is_dir() or (ROOT / f"{target}.py").exists():
+                assert target in above, f"{path}:{line}: {here} imports {target}, which is below it"
+
+
+def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements that run when a module is imported (not those for type checkers only)."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from _at_import(node.orelse)
+            continue
+        yield node
+        for name in ("body", "orelse", "finalbody"):
+            yield from _at_import(getattr(node, name, []))
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_heavy_modules_are_imported_lazily(path: Path) -> None:
+    allowed = MAY_IMPORT.get(room(path), set())
+    for node in _at_import(ast.parse(path.read_text(encoding="utf-8")).body):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for line, name in imported(ast.Module([node], []), path):
+                top = name.split(".")[0]
+                assert top not in HEAVY or top in allowed, f"{path}:{line} imports {name}"
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(*sorted({{m.split('.')[0] for m in sys.modules}}))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT.parent
+    )
+    return set(run.stdout.split())
+
+
+def test_importing_ptxgen_does_no_work() -> None:
+    loaded = loaded_after("import ptxgen")
+    assert "ptxgen" in loaded
+    assert not loaded & {*HEAVY, "numpy"}
+
+
+def test_choosing_does_no_work() -> None:
+    """Dispatch is plain Python: neither the solver nor the compiler nor arrays."""
+    loaded = loaded_after(
+        "from ptxgen.dispatch import choose\n"
+        "choose('linear', 'kn', 1, 2, 3, arch='sm_90', sms=132, align_a=16, align_b=16)"
+    )
+    assert not loaded & {*HEAVY, "numpy"}
+
+
+def test_tools_of_dispatch_import_z3_only_to_prove() -> None:
+    loaded = loaded_after("import ptxgen.dispatch.prove, ptxgen.dispatch.explain")
+    assert not loaded & {*HEAVY, "numpy"}

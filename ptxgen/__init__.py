@@ -20,13 +20,14 @@ if TYPE_CHECKING:
         CompileError,
         DeviceError,
         DtypeError,
+        GradError,
         OptionError,
         PtxgenError,
         ShapeError,
         SpecError,
         UncoveredError,
     )
-    from ptxgen.ops import GradError, linear, linear_dgrad, linear_wgrad, matmul
+    from ptxgen.ops import linear, linear_dgrad, linear_wgrad, matmul
     from ptxgen.runtime import devices, set_default_device, use_device
 
 __version__ = "0.1.0"
@@ -54,7 +55,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "GradError": "ptxgen.ops",
     "devices": "ptxgen.runtime",
     "explain": "ptxgen.dispatch.explain",
     "linear": "ptxgen.ops",

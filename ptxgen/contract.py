@@ -79,7 +79,8 @@ class Plan:
 
     def chunk_length(self, m: int, n: int, k: int) -> int:
         """The chunk length of the product ``[m, k] @ [k, n]``, between 1 and max(k, 1)."""
-        chunk: int = self.chunk.evaluate({"M": m, "N": n, "K": k})
+        env = {"M": max(m, 1), "N": max(n, 1), "K": k}  # empty outputs have a plan, too
+        chunk: int = self.chunk.evaluate(env)
         return max(1, min(k, chunk))
 
     def chunks(self, m: int, n: int, k: int) -> int:
@@ -101,9 +102,11 @@ ROWS = Plan(
 
 BATCH = Plan(
     "batch",
-    maximum(
-        _granular(ceil_div(K, minimum(maximum(const(1 << 24) // (M * N), 1), 128))),
-        minimum(maximum(M * N // 512, 128), 1024) // 16 * 16,
+    _granular(
+        maximum(
+            ceil_div(K, minimum(maximum(const(1 << 24) // (M * N), 1), 128)),
+            minimum(maximum(M * N // 512, 128), 1024),
+        )
     ),
     batch_invariant=False,
 )

@@ -45,6 +45,10 @@ class DeviceError(PtxgenError, RuntimeError):
     """No usable device, operands on different devices, or an error that the driver reported."""
 
 
+class GradError(PtxgenError, RuntimeError):
+    """An argument requires grad where autograd would record nothing."""
+
+
 class UncoveredError(PtxgenError, LookupError):
     """No kernel serves a problem (cannot happen for proved route tables)."""
 

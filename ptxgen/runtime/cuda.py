@@ -254,27 +254,33 @@ class CudaDevice(Device):
                 _call(f"waiting for a stream of {self}", cu.cuStreamSynchronize, stream)
 
     def lane(self, stream: int) -> tuple[int, int]:
-        """The stream's id, which no later stream reuses, and its capture's (0 for none)."""
+        """The stream's id, which no later stream reuses, and its capture's (0 for none).
+
+        A capturing stream has no id to ask for (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, driver
+        580); its handle serves, as it cannot be reused within one capture.
+        """
         try:
             cells, handle, where = self._probes.pop()
         except IndexError:  # all in the hands of other threads
             cells, handle = (ctypes.c_uint64 * 3)(), ctypes.c_void_p()
             where = tuple(ctypes.byref(cells, at) for at in (0, 8, 16))
-        handle.value, cells[2] = stream, 0
-        if self._probe(handle, where):  # perhaps this thread has no or another context
+        handle.value, cells[0], cells[2] = stream, stream, 0
+        if self._probe(cells, handle, where):  # perhaps this thread has no or another context
             with self.current():
-                check(self._probe(handle, where), f"identifying a stream of {self}")
+                check(self._probe(cells, handle, where), f"identifying a stream of {self}")
         found = cells[0], cells[2]
         self._probes.append((cells, handle, where))
         return found
 
     @staticmethod
-    def _probe(handle: ctypes.c_void_p, where: tuple[Any, ...]) -> int:
-        """Asks for a stream's id, capture state and capture id, into ``where``."""
+    def _probe(cells: Any, handle: ctypes.c_void_p, where: tuple[Any, ...]) -> int:
+        """Asks for a stream's id, capture state and capture id, into ``cells`` at ``where``."""
         library = libcuda()
-        status: int = library.cuStreamGetId(handle, where[0])
-        if status == 0:
-            status = library.cuStreamGetCaptureInfo_v2(handle, where[1], where[2], None, None, None)
+        status: int = library.cuStreamGetCaptureInfo_v2(
+            handle, where[1], where[2], None, None, None
+        )
+        if status == 0 and cells[2] == 0:
+            status = library.cuStreamGetId(handle, where[0])
         return status
 
     def order(self, stream: int, after: int) -> None:

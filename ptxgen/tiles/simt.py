@@ -193,16 +193,15 @@ MEDIUM_SPLIT = {  # largest tile first
             order="columns",
         ),
         _gemm("NN", (64, 128, 8), (16, 8), (4, 8), (1, 2), 4, "wide", slices=4),
-        _gemm("NN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "floats", slices=8),
-        _gemm("NN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 3, "wide", slices=8),
+        _gemm("NN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
         _gemm("NN", (16, 64, 16), (8, 4), (2, 16), (1, 1), 3, "wide", slices=8),
-        _gemm("NN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "floats", slices=8),
+        _gemm("NN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
     ),
     "NT": (
         _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
         _gemm("NT", (128, 64, 8), (16, 8), (8, 4), (1, 2), 4, "floats", slices=4),
         _gemm("NT", (64, 64, 16), (8, 8), (8, 4), (1, 2), 3, "wide", slices=4),
-        _gemm("NT", (32, 64, 8), (8, 8), (4, 8), (1, 1), 4, "wide", slices=8),
+        _gemm("NT", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
         _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "wide", slices=8),
         _gemm("NT", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "floats", slices=8),
     ),
@@ -219,10 +218,10 @@ MEDIUM_SPLIT = {  # largest tile first
             ctas=2,
             order="columns",
         ),
-        _gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),
-        _gemm("TN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 3, "wide", slices=8),
-        _gemm("TN", (32, 32, 16), (4, 8), (8, 4), (1, 1), 4, "wide", slices=8),
-        _gemm("TN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "wide", slices=8),
+        _gemm("TN", (64, 64, 16), (8, 8), (4, 8), (2, 1), 2, "wide", slices=8),
+        _gemm("TN", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
+        _gemm("TN", (32, 32, 32), (4, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
+        _gemm("TN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 3, "wide", slices=8),
     ),
     "TT": (
         _gemm("TT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
@@ -243,9 +242,13 @@ UNSPLIT = ~SPLIT
 def _medium_unsplit(layout: str) -> tuple[Route, ...]:
     """Smaller tiles, largest first, for outputs that do not fill the GPU with large ones."""
     copies = "wide" if layout == "TN" else "floats"
+    if layout == "NT":
+        middle = _gemm(layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 4, "wide", ctas=4)
+    else:
+        middle = _gemm(layout, (64, 64, 32), (8, 4), (4, 8), (2, 2), 2, copies, ctas=4)
     return (
         _medium(LARGE[layout], UNSPLIT, 6),
-        _medium(_gemm(layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 4, copies, ctas=4), UNSPLIT, 4),
+        _medium(middle, UNSPLIT, 4),
         _medium(_gemm(layout, (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, copies, ctas=4), UNSPLIT, 4),
         _medium(_gemm(layout, (32, 32, 32), (4, 4), (4, 8), (2, 1), 4, copies, ctas=6), UNSPLIT, 4),
         Route(

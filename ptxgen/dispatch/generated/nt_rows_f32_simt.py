@@ -175,19 +175,19 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 13: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
-        and tiles_32x64 <= 2147483647
+        and tiles_64x32 <= 2147483647
         and chunks > 1
-        and sms * 3 <= tiles_32x64 * 4
+        and sms * 3 <= tiles_64x32 * 4
     ):
         return Choice(
             route=13,
-            kernels=("simt_nt_f32_32x64x8_8x8_w1x1l4x8_s4_ss_slices8",),
-            grids=(tiles_32x64,),
+            kernels=("simt_nt_f32_64x32x16_8x8_w1x1l8x4_s2_ss_slices8_columns",),
+            grids=(tiles_64x32,),
             workspace=0,
             chunk=chunk,
         )
@@ -301,6 +301,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 21: M <= 32: the weight streams once
     if (
         align_a >= 16
@@ -334,10 +335,17 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             chunk=chunk,
         )
     # 23: the largest tile that gives 4/4 of the SMs one
-    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x64 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_64x64 * 4
+    ):
         return Choice(
             route=23,
-            kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s4_tt_c4",),
+            kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
@@ -481,10 +489,17 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 23: the largest tile that gives 4/4 of the SMs one
-    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x64 <= 2147483647
+        and chunks <= 1
+        and sms * 4 <= tiles_64x64 * 4
+    ):
         return Choice(
             route=23,
-            kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s4_tt_c4",),
+            kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,

@@ -9,7 +9,7 @@ from ptxgen.dispatch.choice import Choice, Dispatch
 
 def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
     """For sm_80, sm_86, sm_89, sm_90, sm_120."""
-    chunk = max(1, min(k, max(-(-k // min(max(16777216 // (m * n), 1), 128) // 16) * 16, min(max(m * n // 512, 128), 1024) // 16 * 16)))
+    chunk = max(1, min(k, -(-max(-(-k // min(max(16777216 // (m * n), 1), 128)), min(max(m * n // 512, 128), 1024)) // 16) * 16))
     chunks = -(-k // chunk)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 0: large outputs, long batch
@@ -105,7 +105,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=5,
-            kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s4_vv_c4",),
+            kernels=("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s2_vv_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,

@@ -58,24 +58,24 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=3,
-            kernels=("simt_tn_f32_64x64x8_16x8_w1x1l4x8_s4_vv_slices8",),
+            kernels=("simt_tn_f32_64x64x16_8x8_w2x1l4x8_s2_vv_slices8",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 4: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
-        and tiles_32x64 <= 2147483647
+        and tiles_64x32 <= 2147483647
         and chunks > 1
-        and sms * 3 <= tiles_32x64 * 4
+        and sms * 3 <= tiles_64x32 * 4
     ):
         return Choice(
             route=4,
-            kernels=("simt_tn_f32_32x64x16_8x8_w1x1l4x8_s3_vv_slices8",),
-            grids=(tiles_32x64,),
+            kernels=("simt_tn_f32_64x32x16_8x8_w1x1l8x4_s2_vv_slices8_columns",),
+            grids=(tiles_64x32,),
             workspace=0,
             chunk=chunk,
         )
@@ -89,7 +89,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=5,
-            kernels=("simt_tn_f32_32x32x16_4x8_w1x1l8x4_s4_vv_slices8",),
+            kernels=("simt_tn_f32_32x32x32_4x8_w1x1l8x4_s2_vv_slices8_columns",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
@@ -105,7 +105,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=6,
-            kernels=("simt_tn_f32_16x32x16_4x4_w1x1l4x8_s4_vv_slices8",),
+            kernels=("simt_tn_f32_16x32x32_4x4_w1x1l4x8_s3_vv_slices8",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
@@ -137,11 +137,12 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=8,
-            kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s4_vv_c4",),
+            kernels=("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s2_vv_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 9: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -274,22 +275,6 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 6: few outputs, split
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and tiles_16x32 <= 2147483647
-        and chunks > 1
-        and sms * 4 > tiles_128x128 * 4
-    ):
-        return Choice(
-            route=6,
-            kernels=("simt_tn_f32_16x32x16_4x4_w1x1l4x8_s4_vv_slices8",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     # 7: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
@@ -318,7 +303,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=8,
-            kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s4_vv_c4",),
+            kernels=("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s2_vv_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
@@ -357,6 +342,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 11: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16

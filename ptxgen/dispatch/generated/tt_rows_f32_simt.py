@@ -91,7 +91,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=6,
-            kernels=("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s4_vt_c4",),
+            kernels=("simt_tt_f32_64x64x32_8x4_w2x2l4x8_s2_vt_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
@@ -249,7 +249,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=6,
-            kernels=("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s4_vt_c4",),
+            kernels=("simt_tt_f32_64x64x32_8x4_w2x2l4x8_s2_vt_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,

@@ -1,0 +1,281 @@
+"""``ptxgen bench gemm``: the GEMM triad beside its peers."""
+
+from __future__ import annotations
+
+import argparse
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from ptxgen.bench import cases, measure, results
+from ptxgen.bench.cases import Case
+from ptxgen.bench.kernels import time_kernels
+from ptxgen.bench.measure import WrongBitsError
+from ptxgen.bench.peers import Peer, discover
+from ptxgen.bench.results import Row
+from ptxgen.cli.ui import emit, note, plural
+from ptxgen.errors import PtxgenError
+
+__all__ = ["main", "run", "time_kernels"]
+
+ALL_PEERS = "torch,triton,sgemm_bi"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command. 0 if every result was right, whatever the times; 1 if not."""
+    options = _parser().parse_args(argv)
+    selected = cases.select(
+        options.shapes,
+        options.layouts,
+        cases.OPS if options.op == "all" else (options.op,),
+        quick=options.quick,
+    )
+    peers_wanted = options.peers or (["torch"] if options.quick else ALL_PEERS.split(","))
+    if options.plot:
+        from ptxgen.bench import plots
+
+        plots.require()  # before the run, not after it
+    if options.rows:
+        rows, surroundings = results.read_json(options.rows)
+        _print(rows, surroundings, brief=options.brief)
+        if options.plot:
+            _plot(rows, surroundings, options.plot)
+        return 0
+    torch = measure.require_torch()
+    begin = time.monotonic()
+    if options.host:
+        _print_host(torch)
+        return 0
+    peers, missing = discover(peers_wanted)
+    for line in missing:
+        note(line)
+    names = dict.fromkeys(
+        name
+        for case in selected
+        for name in measure.kernels_of(case, measure.natural_alignment(case))
+    )
+    seconds = measure.precompile(list(names))
+    note(f"{plural(len(names), 'kernel')} ready in {seconds:.1f} s")
+
+    measure.warm_up(torch)
+    surroundings = measure.environment(torch, measure.limits(torch), options.seed)
+    rows = []
+    wrong: list[str] = []
+    bench = _Bench(torch, peers, surroundings, quick=options.quick)
+    try:
+        for group, members in groupby(selected, key=lambda case: case.group):
+            start = time.monotonic()
+            timed = list(members)
+            for found in bench.rows(timed, wrong):
+                rows.append(found)
+            note(f"{group}: {plural(len(timed), 'case')} in {time.monotonic() - start:.1f} s")
+            if options.json:  # after each group, so that an interruption loses little
+                results.write_json(options.json, rows, surroundings)
+    finally:
+        if rows:
+            _print(rows, surroundings, brief=options.brief)
+    _print_host(torch)
+    if options.plot and rows:
+        _plot(rows, surroundings, options.plot)
+    emit(f"{plural(len(selected), 'case')} in {time.monotonic() - begin:.0f} s")
+    for line in wrong:
+        emit(f"WRONG {line}")
+    return 1 if wrong else 0
+
+
+def run(
+    selected: Sequence[Case], peers: Sequence[Peer], *, seed: int = 0, quick: bool = False
+) -> list[Row]:
+    """Checks and times ``selected`` beside ``peers``; raises WrongBitsError at a wrong result."""
+    torch = measure.require_torch()
+    surroundings = measure.environment(torch, measure.limits(torch), seed)
+    return list(_Bench(torch, peers, surroundings, quick=quick).rows(selected, None))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench gemm",
+        description="Times linear (NN, NT), matmul (TN) and linear_wgrad beside their peers, in "
+        "one run, with a cold L2, after checking bits. ratio = peer time / our time.",
+    )
+    parser.add_argument(
+        "--shapes",
+        type=_list,
+        default=["all"],
+        metavar="SET",
+        help=f"all, {', '.join(cases.GROUPS)}, or MxKxN; several with commas (%(default)s)",
+    )
+    parser.add_argument(
+        "--layouts",
+        type=lambda text: [name.upper() for name in _list(text)],
+        default=list(cases.LAYOUTS),
+        metavar="LIST",
+        help="of the product cases (NN,NT,TN)",
+    )
+    parser.add_argument("--op", choices=(*cases.OPS, "all"), default="all", help="(%(default)s)")
+    parser.add_argument(
+        "--peers",
+        type=_list,
+        default=None,
+        metavar="LIST",
+        help=f"({ALL_PEERS}; torch in a quick run)",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
+    parser.add_argument(
+        "--rows",
+        type=Path,
+        metavar="FILE",
+        help="time nothing: print and plot an earlier run's rows",
+    )
+    parser.add_argument("--plot", type=Path, metavar="DIR", help="write ratio plots here")
+    parser.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
+    parser.add_argument("--brief", action="store_true", help="no table of the cases")
+    parser.add_argument("--host", action="store_true", help="only what a call costs the host")
+    parser.add_argument("--seed", type=int, default=0, help="of the operands (%(default)s)")
+    return parser
+
+
+def _list(text: str) -> list[str]:
+    return [part for part in text.split(",") if part]
+
+
+class _Bench:
+    """Checks and times cases, the layouts of a shape on the same numbers."""
+
+    def __init__(
+        self, torch: Any, peers: Sequence[Peer], surroundings: results.Environment, *, quick: bool
+    ) -> None:
+        self._torch, self._peers, self._seed = torch, list(peers), surroundings.seed
+        self._limits = results.Limits(
+            surroundings.bandwidth_limit, surroundings.flops_limit, surroundings.limits_source
+        )
+        # Milliseconds for each of ours and the peers, and bounds on their repetitions.
+        self._effort = (8.0, 3, 9) if quick else (80.0, 7, 51)
+        self._timer = measure.Timer(torch)
+
+    def rows(self, selected: Sequence[Case], wrong: list[str] | None) -> Iterator[Row]:
+        """Rows of ``selected``; wrong results go to ``wrong``, or are raised where it is None."""
+        for (product, plan), members in groupby(selected, key=lambda c: (c.product, c.plan)):
+            same = list(members)
+            m, n, k = product
+            seed = self._seed + zlib.crc32(f"{plan.name} {product}".encode())
+            operands = measure.Operands(self._torch, product, seed)
+            oracle = measure.Oracle(operands, plan.chunk_length(m, n, k), seed)
+            first: Any = None
+            for case in same:
+                try:
+                    out, checked = self._check(case, operands, oracle, first)
+                except PtxgenError as error:  # wrong bits, or a kernel that cannot be built
+                    if wrong is None:
+                        raise
+                    wrong.append(str(error))
+                    note(f"not timed: {error}")
+                    continue
+                first = out if first is None else first
+                yield from self._time(case, operands, out, checked)
+
+    def _check(
+        self, case: Case, operands: measure.Operands, oracle: measure.Oracle, first: Any
+    ) -> tuple[Any, int]:
+        """Our result, right in the sampled bits, roughly right everywhere, equal to ``first``."""
+        torch = self._torch
+        m, n, k = case.product
+        what = f"{case.op} {case.stored} {case.shape} (M x K x N)"
+        out = torch.full((m, n), float("nan"), device="cuda")
+        measure.ours(case, operands, out)()
+        checked = oracle.check(what, out)
+        if first is not None and not torch.equal(out, first):
+            differ = int((out != first).sum())
+            raise WrongBitsError(f"{what}: {differ} outputs have other bits than in another layout")
+        if first is None:
+            measure.compare(torch, what, out, torch.mm(*operands.views(case.layout)), k)
+        return out, checked
+
+    def _time(
+        self, case: Case, operands: measure.Operands, out: Any, checked: int
+    ) -> Iterator[Row]:
+        torch = self._torch
+        served = []
+        for peer in list(self._peers):
+            theirs = torch.full_like(out, float("nan"))
+            try:
+                work = peer.work(case, operands, theirs)
+                if work is None:
+                    continue
+                work()
+                torch.cuda.synchronize()
+                measure.compare(torch, peer.name, theirs, out, case.product[2])
+            except WrongBitsError as error:
+                note(f"{case.layout} {case.shape}: {peer.name} left out: {error}")
+                continue
+            except Exception as error:  # a peer's own failure must not end our run
+                if peer.name == results.GATE:
+                    raise
+                note(f"{peer.name} left out from here on: {type(error).__name__}: {error}")
+                self._peers.remove(peer)
+                continue
+            served.append((peer, work))
+        budget, least, most = self._effort
+        expected = 1.5 * results.floor(case, self._limits).us
+        count = measure.repetitions(expected, budget, least, most)
+        # The other peers are several times slower, and nothing is asked of us there.
+        counts = [count if p.name == results.GATE else max(3, count // 4) for p, _ in served]
+        mine, *others = self._timer(
+            [measure.ours(case, operands, out), *(work for _, work in served)], [count, *counts]
+        )
+        align = tuple(measure.alignment(t) for t in operands.stored(case.layout))
+        kernel = " + ".join(measure.kernels_of(case, (align[0], align[1])))
+        for (peer, _), theirs in zip(served, others, strict=True):
+            yield results.row(
+                case, kernel, mine, (peer.name, peer.version), theirs, self._limits, checked
+            )
+
+
+def _print(rows: Sequence[Row], surroundings: results.Environment, *, brief: bool) -> None:
+    e = surroundings
+    emit(
+        f"{e.gpu}, {e.sms} SMs, driver {e.driver}, CUDA {e.cuda}, torch {e.torch}, "
+        f"ptxgen {e.ptxgen} at {e.commit}, {e.date}"
+    )
+    clocks = f"{e.clock_sm_mhz or '?'} and {e.clock_memory_mhz or '?'} MHz (SM, memory, under load)"
+    emit(
+        f"clocks {clocks}; limits {e.bandwidth_limit / 1e12:.2f} TB/s and "
+        f"{e.flops_limit / 1e12:.1f} TF/s, {e.limits_source}; cold L2, medians"
+    )
+    if not brief:
+        emit()
+        emit(results.case_table(rows))
+    gated = [r for r in rows if r.peer == results.GATE]
+    emit()
+    emit(results.summary_table(results.summarise(gated, by_layout=True)))
+    emit()
+    emit(results.summary_table(results.summarise(rows)))
+
+
+def _print_host(torch: Any) -> None:
+    emit()
+    for cost in measure.host_costs(torch):
+        verdict = "ok" if cost.ratio >= 1 else "short"
+        emit(
+            f"host cost of a call, {cost.what}, out= given: ours {cost.ours_us:.2f} µs, "
+            f"torch.mm {cost.peer_us:.2f} µs, ratio {cost.ratio:.2f}, {verdict}"
+        )
+
+
+def _plot(rows: Sequence[Row], surroundings: results.Environment, directory: Path) -> None:
+    from ptxgen.bench import plots
+
+    for peer in dict.fromkeys(r.peer for r in rows):
+        path = directory / f"gemm-f32-{peer}.png"
+        plots.ratios([r for r in rows if r.peer == peer], surroundings, path)
+        emit(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

@@ -1,0 +1,490 @@
+"""Timing on a GPU, with torch: cold L2, events, interleaved peers, correct bits first.
+
+The rules: nothing is timed before its result has been checked; every launch finds an L2 full
+of something else; ours and the peers take turns, so that a drift of the clock meets all alike;
+the median counts; data are random. An empty kernel takes about 4 µs in this timing.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ptxgen.bench.cases import Case, Shape
+from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
+from ptxgen.contract import OPERATIONS
+from ptxgen.errors import DeviceError, PtxgenError
+
+FLUSH_L2 = 4
+"""The L2 is flushed by writing this many times its size."""
+FLUSH_BYTES = 1 << 28
+"""... and at least this much: the GPU is then busy while the host enqueues the next launch."""
+CHECKED = 64
+"""Outputs whose bits are compared with the oracle."""
+_FLUSH_US = 80  # of an H200; only to choose a number of repetitions
+
+Work = Callable[[], object]
+
+
+class WrongBitsError(PtxgenError, AssertionError):
+    """A result that is not the contract's, so that its time means nothing."""
+
+
+def require_torch() -> Any:
+    """The module torch, with a GPU and with f32 products in f32.
+
+    Raises DeviceError without a GPU, and PtxgenError without torch.
+    """
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise PtxgenError(
+            "timing needs PyTorch, for its tensors and as the peer; install the build for this "
+            "machine's CUDA"
+        ) from error
+    if not torch.cuda.is_available():
+        raise DeviceError("timing needs an NVIDIA GPU that PyTorch can use; there is none")
+    # A TF32 product keeps 10 bits of its factors: another, much cheaper operation.
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    if torch.backends.cuda.matmul.allow_tf32:
+        raise PtxgenError("TF32 is on in torch.mm and cannot be switched off; ratios would lie")
+    return torch
+
+
+# -- data ------------------------------------------------------------------------
+class Operands:
+    """The operands of a shape in every layout: the same numbers, so the same result.
+
+    ``a`` [M, K] and ``b`` [K, N] of the product are views; ``stored(layout)`` are the arrays
+    as the layout keeps them in memory.
+    """
+
+    def __init__(self, torch: Any, product: tuple[int, int, int], seed: int) -> None:
+        m, n, k = product
+        self._torch = torch
+        random = torch.Generator(device="cuda").manual_seed(seed)
+        self._kept = {
+            ("a", "N"): torch.randn((m, k), device="cuda", generator=random),
+            ("b", "N"): torch.randn((k, n), device="cuda", generator=random),
+        }
+
+    def stored(self, layout: str) -> tuple[Any, Any]:
+        """A and B in memory, row-major: "N" as they are, "T" transposed."""
+        return self._stored("a", layout[0]), self._stored("b", layout[1])
+
+    def views(self, layout: str) -> tuple[Any, Any]:
+        """The same arrays, seen as [M, K] and [K, N]."""
+        a, b = self.stored(layout)
+        return (a if layout[0] == "N" else a.t()), (b if layout[1] == "N" else b.t())
+
+    def _stored(self, name: str, how: str) -> Any:
+        if (name, how) not in self._kept:
+            self._kept[name, how] = self._kept[name, "N"].t().contiguous()
+        return self._kept[name, how]
+
+
+def ours(case: Case, operands: Operands, out: Any, kernel: str | None = None) -> Work:
+    """The library call of ``case``, writing ``out``; ``kernel`` forces one."""
+    import ptxgen
+
+    first, second = operands.stored(case.layout)
+    if OPERATIONS[case.op].products[case.stored].operands == (1, 0):
+        first, second = second, first
+    options: dict[str, Any] = {"out": out}
+    if kernel is not None:
+        options["kernel"] = kernel
+    if case.op == "matmul":
+        options |= {"transpose_a": case.stored[0] == "t", "transpose_b": case.stored[1] == "t"}
+    else:
+        options["layout"] = case.stored
+    return functools.partial(getattr(ptxgen, case.op), first, second, **options)
+
+
+def alignment(tensor: Any) -> int:
+    """The largest of 16, 8 and 4 bytes that divides a tensor's address and its rows' distance."""
+    step = int(tensor.stride(0) * tensor.element_size()) if tensor.shape[0] > 1 else 0
+    return next(a for a in (16, 8, 4) if not (tensor.data_ptr() | step) % a)
+
+
+def target() -> tuple[str, int]:
+    """The current device's architecture, as the dispatcher names it, and its SMs."""
+    from ptxgen.runtime import get_device
+
+    device = get_device("cuda")
+    return device.arch.rstrip("af"), device.sms
+
+
+def kernels_of(case: Case, align: tuple[int, int]) -> tuple[str, ...]:
+    """The kernels that the dispatcher chooses for ``case``."""
+    from ptxgen.dispatch import choose
+
+    arch, sms = target()
+    s = case.shape
+    choice = choose(
+        case.op, case.stored, s.m, s.n, s.k, arch=arch, sms=sms, align_a=align[0], align_b=align[1]
+    )
+    return choice.kernels
+
+
+def natural_alignment(case: Case) -> tuple[int, int]:
+    """The alignment of freshly allocated, contiguous operands of ``case``."""
+    m, n, k = case.product
+    a = (m, k) if case.layout[0] == "N" else (k, m)
+    b = (k, n) if case.layout[1] == "N" else (n, k)
+    (align_a, align_b) = (
+        next(x for x in (16, 8, 4) if rows == 1 or not 4 * columns % x) for rows, columns in (a, b)
+    )
+    return align_a, align_b
+
+
+def precompile(names: Sequence[str]) -> float:
+    """Compiles kernels into the cache, in parallel; seconds that it took."""
+    from ptxgen.cli.ui import Progress
+    from ptxgen.compile import Job, compile_many
+    from ptxgen.render import render
+    from ptxgen.runtime import get_device
+    from ptxgen.tiles import SPECS
+
+    arch = get_device("cuda").arch
+    start = time.monotonic()
+    with Progress("compiling") as progress:
+        compile_many([Job(render(SPECS[n]), n, arch) for n in names], progress=progress)
+    return time.monotonic() - start
+
+
+# -- correctness -----------------------------------------------------------------
+class Oracle:
+    """The bits of sampled outputs of a product, computed on the host."""
+
+    def __init__(self, operands: Operands, chunk: int, seed: int) -> None:
+        import numpy as np
+
+        from ptxgen.reference import chain
+
+        a, b = operands.stored("NN")
+        (m, k), n = a.shape, b.shape[1]
+        random = np.random.default_rng(seed)
+        height = min(m, max(8, CHECKED // n))
+        self.rows = _sample(random, m, height)
+        self.columns = _sample(random, n, min(n, max(1, CHECKED // height)))
+        self.k, self.seed = int(k), seed
+        self.bits = chain(
+            a[self.rows].cpu().numpy(), b[:, self.columns].contiguous().cpu().numpy(), chunk
+        ).view(np.uint32)
+
+    def check(self, what: str, out: Any) -> int:
+        """Compares ``out``; how many outputs. Raises WrongBitsError with the first mismatch."""
+        import numpy as np
+
+        got = out[self.rows][:, self.columns].contiguous().cpu().numpy().view(np.uint32)
+        differ = np.argwhere(got != self.bits)
+        if len(differ):
+            i, j = (int(x) for x in differ[0])
+            raise WrongBitsError(
+                f"{what}: {len(differ)} of {got.size} sampled outputs differ from the oracle "
+                f"(seed {self.seed}), first [{self.rows[i]}, {self.columns[j]}]: "
+                f"{got[i, j]:#010x}, expected {self.bits[i, j]:#010x}"
+            )
+        return int(got.size)
+
+
+def _sample(random: Any, size: int, count: int) -> list[int]:
+    """Indices below ``size``, the first and the last among them."""
+    inner = random.choice(size, count, replace=False)
+    return sorted({0, size - 1, *map(int, inner[: max(0, count - 2)])})
+
+
+def compare(torch: Any, what: str, out: Any, expected: Any, k: int) -> None:
+    """Every output of ``out`` against another summation order; WrongBitsError if far off.
+
+    Products of standard normal numbers have variance 1, so a running sum grows like sqrt(k),
+    each step rounds it by up to u sqrt(k) (u = 2**-24), about 0.4 of that on average, and k such
+    errors add up, as a random walk, to 0.3 u k. A wrong output is off by about sqrt(k). 32 u k is
+    far from both: 80 standard deviations of the difference of two such results, and below
+    sqrt(k) up to k = 2**38.
+    """
+    difference = torch.sub(out, expected).abs_().max().item()
+    bound = 32 * 2.0**-24 * max(k, 16)
+    if not difference <= bound:  # so that NaN, which poisons what was not written, fails
+        raise WrongBitsError(
+            f"{what}: an output is off by {difference:.3g}; two summation orders differ by "
+            f"{bound:.3g} at most"
+        )
+
+
+# -- time ------------------------------------------------------------------------
+class Timer:
+    """Times launches on the current stream, each with a cold L2."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        l2 = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0)
+        count = max(FLUSH_L2 * l2, FLUSH_BYTES) // 4
+        self._flush = torch.empty(count, dtype=torch.float32, device="cuda")
+        self._events: list[Any] = []
+
+    def __call__(
+        self, work: Sequence[Work], counts: Sequence[int], warmup: int = 2
+    ) -> list[Sample]:
+        """Times each of ``work`` ``counts`` times, taking turns (A B A B ...)."""
+        for _ in range(warmup):
+            for run in work:
+                run()
+        rounds = max(counts)
+        events = iter(self._pairs(sum(counts)))
+        taken: list[list[Any]] = [[] for _ in work]
+        collecting = gc.isenabled()
+        gc.disable()  # a collection between two enqueueings would starve the GPU
+        try:
+            for turn in range(rounds):
+                for run, count, pairs in zip(work, counts, taken, strict=True):
+                    if len(pairs) * rounds >= count * (turn + 1):
+                        continue  # fewer turns than the others, evenly spread
+                    start, end = pair = next(events)
+                    self._flush.fill_(float(turn))
+                    start.record()
+                    run()
+                    end.record()
+                    pairs.append(pair)
+            self._torch.cuda.synchronize()
+        finally:
+            if collecting:
+                gc.enable()
+        return [Sample.of([1e3 * s.elapsed_time(e) for s, e in pairs]) for pairs in taken]
+
+    def _pairs(self, count: int) -> list[tuple[Any, Any]]:
+        new = self._torch.cuda.Event
+        while len(self._events) < count:
+            self._events.append((new(enable_timing=True), new(enable_timing=True)))
+        return self._events[:count]
+
+
+def repetitions(expected_us: float, budget_ms: float, least: int, most: int) -> int:
+    """How often to time something of about ``expected_us``, an odd number within the limits."""
+    count = int(1e3 * budget_ms / (expected_us + _FLUSH_US))
+    return max(least, min(most, count)) | 1
+
+
+@dataclass(frozen=True)
+class HostCost:
+    """What a call costs the host, µs: the median over batches of calls."""
+
+    what: str
+    ours_us: float
+    peer_us: float
+
+    @property
+    def ratio(self) -> float:
+        """Peer over ours."""
+        return self.peer_us / self.ours_us
+
+
+def host_costs(torch: Any, calls: int = 2000, batch: int = 100) -> list[HostCost]:
+    """``linear(out=)`` beside ``torch.mm(out=)`` on one small problem, ours and theirs in turn.
+
+    A batch is shorter than the launch queue and begins with an idle GPU, so nothing waits.
+    """
+    operands = Operands(torch, (16, 64, 64), seed=0)
+    found = []
+    for stored in ("kn", "nk"):
+        case = Case("host", "linear", stored, Shape(16, 64, 64))
+        mine, theirs = (torch.empty((16, 64), device="cuda") for _ in range(2))
+        peer = functools.partial(torch.mm, *operands.views(case.layout), out=theirs)
+        times = _alternate(torch, ours(case, operands, mine), peer, calls, batch)
+        found.append(HostCost(f"linear {stored} 16x64x64", *times))
+    return found
+
+
+def _alternate(
+    torch: Any, first: Work, second: Work, calls: int, batch: int
+) -> tuple[float, float]:
+    times: tuple[list[float], list[float]] = ([], [])
+    for run in (first, second):
+        for _ in range(batch):
+            run()
+    gc.disable()
+    try:
+        for _ in range(max(1, calls // batch)):
+            for run, taken in zip((first, second), times, strict=True):
+                torch.cuda.synchronize()
+                start = time.perf_counter_ns()
+                for _ in range(batch):
+                    run()
+                taken.append((time.perf_counter_ns() - start) / batch / 1e3)
+    finally:
+        gc.enable()
+        torch.cuda.synchronize()
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+# -- limits and surroundings -------------------------------------------------------
+_FFMA = r"""
+// Eight warps a CTA, 32 independent chains a thread: as many FFMAs as an SM can issue.
+extern "C" __global__ void __launch_bounds__(256) ffma_peak(float* out, unsigned rounds) {
+    float acc[32], x = threadIdx.x * 1e-3f, y = x + 1.0f;
+    for (int i = 0; i < 32; ++i) acc[i] = i * x;
+    for (unsigned r = 0; r < rounds; ++r) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+#pragma unroll
+            for (int i = 0; i < 32; ++i) acc[i] = __fmaf_rn(acc[i], x, y);
+    }
+    float sum = 0.0f;
+    for (int i = 0; i < 32; ++i) sum += acc[i];
+    out[blockIdx.x * 256 + threadIdx.x] = sum;
+}
+"""
+
+
+@functools.cache
+def limits(torch: Any) -> Limits:
+    """The table's limits of this GPU, or else measured ones (once; well under a second)."""
+    known = LIMITS.get(torch.cuda.get_device_name(0))
+    return known or measure_limits(torch)
+
+
+def measure_limits(torch: Any) -> Limits:
+    """A large copy, and independent FFMAs on every SM."""
+    import struct
+
+    from ptxgen.compile import compile_cubin
+    from ptxgen.runtime import get_device, torch_current
+
+    free, _ = torch.cuda.mem_get_info()
+    count = min(1 << 31, free // 4) // 4
+    source = torch.empty(count, device="cuda").normal_()
+    copy = _best_us(torch, functools.partial(torch.empty_like(source).copy_, source))
+    del source
+
+    device = get_device("cuda")
+    grid, rounds = 4 * device.sms, 4000
+    out = torch.empty(256 * grid, device="cuda")
+    cubin = compile_cubin(_FFMA, name="ffma_peak", arch=device.arch).image
+    function = device.load(cubin, "ffma_peak")
+    params = struct.pack("<QI", out.data_ptr(), rounds)
+    peak = _best_us(
+        torch,
+        lambda: device.launch(
+            function, (grid, 1, 1), (256, 1, 1), torch_current(0), params, "FFMA peak"
+        ),
+    )
+    flops = 2 * 32 * 8 * rounds * 256 * grid
+    return Limits(8e6 * count / copy, 1e6 * flops / peak, "measured at the start of the run")
+
+
+def _best_us(torch: Any, run: Work, count: int = 5) -> float:
+    run()
+    times = []
+    for _ in range(count):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        run()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(1e3 * float(start.elapsed_time(end)))
+    return min(times)
+
+
+def warm_up(torch: Any, seconds: float = 0.3) -> None:
+    """Keeps the GPU busy, so that its clocks are up; some work is still running on return."""
+    a = torch.randn((4096, 4096), device="cuda")
+    out = torch.empty_like(a)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for _ in range(10):
+            torch.mm(a, a, out=out)
+        torch.cuda.synchronize()
+    for _ in range(100):
+        torch.mm(a, a, out=out)
+
+
+def environment(torch: Any, bounds: Limits, seed: int) -> Environment:
+    """Where this run is made. Call it while the GPU is busy, for the clocks."""
+    properties = torch.cuda.get_device_properties(0)
+    smi = Smi()
+    return Environment(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=commit(),
+        ptxgen=_version(),
+        gpu=torch.cuda.get_device_name(0),
+        driver=smi.get("driver_version") or "unknown",
+        sms=int(properties.multi_processor_count),
+        clock_sm_mhz=smi.mhz("clocks.sm"),
+        clock_memory_mhz=smi.mhz("clocks.mem"),
+        cuda=str(torch.version.cuda),
+        torch=str(torch.__version__),
+        bandwidth_limit=bounds.bandwidth,
+        flops_limit=bounds.flops,
+        limits_source=bounds.source,
+        seed=seed,
+    )
+
+
+class Smi:
+    """What nvidia-smi says of the first GPU; nothing where it is missing."""
+
+    FIELDS = ("driver_version", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
+
+    @cached_property
+    def _values(self) -> dict[str, str]:
+        program = shutil.which("nvidia-smi")
+        if program is None:
+            return {}
+        query = [program, f"--query-gpu={','.join(self.FIELDS)}", "--format=csv,noheader,nounits"]
+        try:
+            done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)
+        except (OSError, subprocess.SubprocessError):
+            return {}
+        first = done.stdout.splitlines()[0] if done.stdout.strip() else ""
+        values = [value.strip() for value in first.split(",")]
+        return dict(zip(self.FIELDS, values, strict=False))
+
+    def get(self, name: str) -> str | None:
+        """The value of a field."""
+        return self._values.get(name)
+
+    def mhz(self, name: str) -> int | None:
+        """A clock; None where it is not known."""
+        value = self.get(name)
+        return int(value) if value and value.isdigit() else None
+
+
+def commit() -> str:
+    """The commit of the checkout, or of the environment variable PTXGEN_COMMIT."""
+    given = os.environ.get("PTXGEN_COMMIT")
+    if given:
+        return given
+    root = Path(__file__).parents[2]
+    git = shutil.which("git")
+    if git is None or not (root / ".git").exists():
+        return "unknown"
+    done = subprocess.run(
+        [git, "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("ptxgen")
+    except PackageNotFoundError:
+        import ptxgen
+
+        return str(getattr(ptxgen, "__version__", "unknown"))

@@ -1,0 +1,355 @@
+"""Plots: ratio by shape, and which kernel serves which problems. Needs matplotlib, no GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptxgen.bench.cases import GROUPS
+from ptxgen.bench.results import GATE, Environment, Row
+from ptxgen.errors import PtxgenError
+
+if TYPE_CHECKING:
+    from ptxgen.bench.routes import RouteMap
+
+# Okabe and Ito's palette: told apart with any kind of colour vision.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+INK, MUTED, GRID = "#222222", "#6b6b6b", "#dddddd"
+WIDTH, DPI = 8.6, 110  # inches, and dots per inch: about what a README shows
+_MARKS = {"NN": ("o", COLOURS[0]), "NT": ("s", COLOURS[1]), "TN": ("^", COLOURS[2])}
+_PEERS = {
+    "torch": "cuBLAS (torch.mm, f32)",
+    "triton": "Triton, batch-invariant",
+    "sgemm_bi": "sgemm-bi",
+}
+
+
+def require() -> Any:
+    """The module matplotlib. Raises PtxgenError where it is not installed."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise PtxgenError("plots need matplotlib; pip install 'ptxgen[bench]'") from error
+    return matplotlib
+
+
+def _pyplot() -> Any:
+    require().use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {
+            "font.family": "DejaVu Sans",
+            "font.size": 9,
+            "axes.edgecolor": MUTED,
+            "axes.labelcolor": INK,
+            "text.color": INK,
+            "xtick.color": MUTED,
+            "ytick.color": INK,
+            "svg.hashsalt": "ptxgen",  # the same file for the same data
+        }
+    )
+    return plt
+
+
+def _save(plt: Any, figure: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    undated = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, dpi=DPI, facecolor="white", metadata=undated)
+    plt.close(figure)
+
+
+# -- ratios -----------------------------------------------------------------------
+def ratios(rows: Sequence[Row], environment: Environment | None, path: Path) -> None:
+    """A dot per case of one peer's ``rows``: one line per shape, groups one under another."""
+    plt = _pyplot()
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    groups: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        groups.setdefault(row.group, {}).setdefault(row.shape, []).append(row)
+    # Inches, from the top: a heading, then per group a title and a line per shape.
+    line, title, heading, footer = 0.165, 0.3, 0.8, 0.52
+    height = heading + sum(title + line * (len(g) + 0.2) for g in groups.values()) + footer
+    figure = plt.figure(figsize=(WIDTH, height))
+    axes: list[Any] = []
+    y = height - heading
+    for shapes in groups.values():
+        tall = line * (len(shapes) + 0.2)
+        y -= title + tall
+        place = (0.185, y / height, 0.795, tall / height)
+        axes.append(figure.add_axes(place, sharex=axes[0] if axes else None))
+    every = [row.ratio for row in rows]
+    low = min(0.8, min(every) / 1.08)
+    high = max(2.0, max(every) * 1.08)
+    for ax, (name, shapes) in zip(axes, groups.items(), strict=True):
+        _group(ax, name, shapes, rows[0].peer == GATE)
+        ax.set_xscale("log", base=2)
+        ax.set_xlim(low, high)
+        ax.xaxis.set_major_locator(FixedLocator(_ticks(low, high)))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        ax.tick_params(axis="x", labelbottom=ax is axes[-1])
+    figure.text(
+        0.177,
+        axes[0].get_position().y1 + 0.075 / height,
+        "M × K × N",
+        fontsize=7.5,
+        color=MUTED,
+        ha="right",
+        va="center",
+    )
+    axes[-1].set_xlabel("ratio = peer's time / ours (log scale); right of 1, ours is faster")
+    peer = rows[0].peer
+    top = 1 - 0.22 / height
+    figure.text(
+        0.02,
+        top,
+        f"ptxgen against {_PEERS.get(peer, peer)}",
+        fontsize=12,
+        weight="bold",
+        va="center",
+    )
+    if environment is not None:
+        e = environment
+        text = (
+            f"{e.gpu}, cold L2, medians, CUDA {e.cuda}, torch {e.torch}, {e.commit}, {e.date[:10]}"
+        )
+        figure.text(0.02, top - 0.22 / height, text, fontsize=8, color=MUTED, va="center")
+    _legend(figure, rows, peer == GATE, top)
+    _save(plt, figure, path)
+
+
+def _group(ax: Any, name: str, shapes: dict[str, list[Row]], gated: bool) -> None:
+    found = [row.ratio for members in shapes.values() for row in members]
+    mean = math.exp(sum(map(math.log, found)) / len(found))
+    ax.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
+    target = GROUPS.get(name) if gated else None
+    if target and target.each is not None:
+        ax.axvspan(0.01, target.each, color="#D55E00", alpha=0.09, linewidth=0, zorder=0)
+    if target and target.geomean is not None:
+        ax.axvline(target.geomean, color=MUTED, linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
+    ax.axvline(mean, color=COLOURS[3], linewidth=1.6, zorder=1.5)
+    for y, members in enumerate(shapes.values()):
+        for row in members:
+            mark, colour = _MARKS.get(row.layout, ("D", MUTED))
+            shift = 0.2 * (list(_MARKS).index(row.layout) - 1) if len(members) > 1 else 0
+            ax.plot(
+                row.ratio,
+                y + shift,
+                mark,
+                color=colour,
+                markersize=5,
+                markeredgecolor="white",
+                markeredgewidth=0.6,
+                zorder=3,
+            )
+    ax.set_yticks(range(len(shapes)), [shape.replace("x", " × ") for shape in shapes], fontsize=7.5)
+    ax.set_ylim(len(shapes) - 0.4, -0.6)  # the first on top
+    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="x", length=2, labelsize=8)
+    ax.grid(axis="x", color=GRID, linewidth=0.6, zorder=0)
+    ax.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    asked = ""
+    if target:
+        wanted = [f"mean ≥ {target.geomean:.2f}"] if target.geomean is not None else []
+        wanted += [f"each ≥ {target.each:.2f}"] if target.each is not None else []
+        asked = f"   asked: {', '.join(wanted)}"
+    ax.text(0, 1.0, name, transform=ax.transAxes, fontsize=9, weight="bold", va="bottom")
+    ax.text(
+        1,
+        1.0,
+        f"geometric mean {mean:.2f}{asked}",
+        transform=ax.transAxes,
+        fontsize=8,
+        color=MUTED,
+        va="bottom",
+        ha="right",
+    )
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    usual = (0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 12, 16, 32)
+    ticks = [t for t in usual if low <= t <= high]
+    if math.log2(high / low) > 2.6:  # would overlap
+        ticks = [t for t in ticks if t not in (0.6, 0.7, 0.9, 1.1, 1.25, 2.5, 5)]
+    return ticks
+
+
+def _legend(figure: Any, rows: Sequence[Row], gated: bool, top: float) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    present = dict.fromkeys(row.layout for row in rows)
+    handles: list[Any] = [
+        Line2D([], [], marker=_MARKS[name][0], color=_MARKS[name][1], linestyle="", label=name)
+        for name in _MARKS
+        if name in present
+    ]
+    handles.append(Line2D([], [], color=COLOURS[3], linewidth=1.6, label="geometric mean"))
+    if gated:
+        handles.append(Line2D([], [], color=MUTED, linestyle=(0, (2, 2)), label="mean asked"))
+        handles.append(Patch(color="#D55E00", alpha=0.15, label="below what is asked of each"))
+    figure.legend(
+        handles=handles,
+        loc="center left",
+        ncols=len(handles),
+        frameon=False,
+        fontsize=8,
+        bbox_to_anchor=(0.008, top - 0.43 / figure.get_figheight()),
+        handletextpad=0.4,
+        columnspacing=1.3,
+    )
+
+
+# -- routes -----------------------------------------------------------------------
+def route_map(found: RouteMap, path: Path) -> None:
+    """The (M, N) plane in the colours of the routes that serve it, labelled in place."""
+    plt = _pyplot()
+    import numpy as np
+    from matplotlib.colors import ListedColormap
+
+    owner = np.array(found.owner)  # [N, M] of indices into found.routes
+    count = len(found.routes)
+    tints = (0.35, 0.6, 0.8, 0.15)  # light enough for dark labels
+    rounds = [divmod(i, len(COLOURS)) for i in range(count)]
+    colours = [_tint(COLOURS[i], tints[min(turn, len(tints) - 1)]) for turn, i in rounds]
+    height = 5.4 + 0.2 * count
+    figure, ax = plt.subplots(figsize=(WIDTH, height))
+    ax.pcolormesh(
+        found.edges_m,
+        found.edges_n,
+        owner,
+        cmap=ListedColormap(colours),
+        vmin=-0.5,
+        vmax=count - 0.5,
+        rasterized=True,
+    )
+    _borders(ax, found, owner)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_tick_params(length=3)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    for setter, edges in ((ax.set_xticks, found.edges_m), (ax.set_yticks, found.edges_n)):
+        powers = [2**e for e in range(0, 32, 2) if edges[0] <= 2**e <= edges[-1]]
+        setter(powers, [_short(p) for p in powers])
+    ax.minorticks_off()
+    ax.set_xlim(found.edges_m[0], found.edges_m[-1])
+    ax.set_ylim(found.edges_n[0], found.edges_n[-1])
+    ax.set_xlabel(f"{found.axes[0]} (log scale)")
+    ax.set_ylabel(f"{found.axes[1]} (log scale)")
+    for index in range(count):
+        place = _roomiest(owner == index)
+        if place is None:
+            continue
+        row, column, run = place
+        width = run / len(found.centres_m) * 0.89 * WIDTH * 72  # points
+        label, size = _label_that_fits(found.labels[index], str(index + 1), width)
+        ax.text(
+            found.centres_m[column],
+            found.centres_n[row],
+            label,
+            ha="center",
+            va="center",
+            fontsize=size,
+            weight="bold",
+        )
+    top = 1 - 0.25 / height
+    figure.text(0.02, top, found.title, fontsize=12, weight="bold", va="center")
+    figure.text(0.02, top - 0.23 / height, found.subtitle, fontsize=8, color=MUTED, va="center")
+    base = 0.2 * count + 0.15
+    for index, route in enumerate(found.routes):
+        y = (base - 0.2 * (index + 0.5) - 0.05) / height
+        figure.patches.append(
+            plt.Rectangle(
+                (0.02, y - 0.05 / height),
+                0.018,
+                0.11 / height,
+                color=colours[index],
+                transform=figure.transFigure,
+                figure=figure,
+            )
+        )
+        share = (owner == index).mean()
+        figure.text(0.062, y, str(index + 1), fontsize=8, va="center", ha="right")
+        figure.text(0.07, y, found.labels[index], fontsize=8, weight="bold", va="center")
+        figure.text(
+            0.25,
+            y,
+            _fit(f"{route}: {found.reasons[index]}", 101),
+            fontsize=7,
+            color=MUTED,
+            va="center",
+        )
+        figure.text(
+            0.985,
+            y,
+            f"{100 * share:.0f}%" if share >= 0.005 else "< 1%",
+            fontsize=7,
+            color=MUTED,
+            va="center",
+            ha="right",
+        )
+    figure.subplots_adjust(
+        left=0.085, right=0.975, top=1 - 0.62 / height, bottom=(base + 0.52) / height
+    )
+    _save(plt, figure, path)
+
+
+def _borders(ax: Any, found: RouteMap, owner: Any) -> None:
+    """White lines between the regions."""
+    import numpy as np
+
+    for row, column in np.argwhere(owner[:, 1:] != owner[:, :-1]):
+        x = found.edges_m[column + 1]
+        ax.plot([x, x], [found.edges_n[row], found.edges_n[row + 1]], color="white", linewidth=1.2)
+    for row, column in np.argwhere(owner[1:] != owner[:-1]):
+        y = found.edges_n[row + 1]
+        ax.plot(
+            [found.edges_m[column], found.edges_m[column + 1]], [y, y], color="white", linewidth=1.2
+        )
+
+
+def _roomiest(mask: Any) -> tuple[int, int, int] | None:
+    """Where in ``mask`` a label has most room: row, column, and the cells free along the row."""
+    import numpy as np
+
+    if not mask.any():
+        return None
+    inner = np.pad(mask, 1)
+    while inner.any():  # erode it; what is left last is farthest from the border
+        last = inner
+        inner = inner.copy()
+        inner[1:-1, 1:-1] &= last[:-2, 1:-1] & last[2:, 1:-1] & last[1:-1, :-2] & last[1:-1, 2:]
+    cells = np.argwhere(last) - 1
+    row, column = cells[np.abs(cells - cells.mean(axis=0)).sum(axis=1).argmin()]
+    outside = np.flatnonzero(~np.pad(mask[row], 1)) - 1
+    right = outside[outside > column].min()
+    left = outside[outside < column].max() + 1
+    return int(row), int(left + right - 1) // 2, int(right - left)
+
+
+def _label_that_fits(label: str, number: str, width: float) -> tuple[str, float]:
+    """The label, its tile alone, or the number in the legend; and a font size."""
+    tile = label.partition(",")[0].partition(" ")[0]
+    for text, size in ((label, 8.5), (tile, 8.5), (tile, 7.0)):
+        if 0.72 * size * len(text) + 4 <= width:  # a bold digit is 0.7 em wide
+            return text, size
+    return number, 8.0
+
+
+def _tint(colour: str, amount: float) -> tuple[float, ...]:
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return tuple(c + (1 - c) * amount for c in channels)
+
+
+def _fit(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def _short(value: int) -> str:
+    return f"{value >> 10}k" if value >= 1024 else str(value)

@@ -1,0 +1,330 @@
+"""What was measured, and what it means: statistics, floors, rows, tables and summaries."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ptxgen.bench.cases import CUSTOM, GROUPS, Case
+from ptxgen.cli.ui import paint, table
+from ptxgen.errors import PtxgenError
+
+GATE = "torch"
+"""The peer that the targets of the groups are about."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Repeated timings of one thing, µs."""
+
+    median: float
+    q1: float
+    q3: float
+    count: int
+
+    @classmethod
+    def of(cls, times: Sequence[float]) -> Sample:
+        """The median and quartiles of ``times``."""
+        if len(times) == 1:
+            return cls(times[0], times[0], times[0], 1)
+        q1, median, q3 = statistics.quantiles(times, n=4, method="inclusive")
+        return cls(median, q1, q3, len(times))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a GPU can do at most: bytes/s of device memory, f32 flop/s; and who says so."""
+
+    bandwidth: float
+    flops: float
+    source: str
+
+
+LIMITS = {
+    # Reached, not the datasheet's: a copy of 8.6 GB (bytes read + bytes written), and
+    # independent FFMAs at the clock that they run at.
+    "NVIDIA H200": Limits(4.3e12, 66e12, "measured on an H200 SXM"),
+}
+"""By the GPU's name. Others are measured at the start of a run."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The least time that a case can take, and what takes it."""
+
+    us: float
+    bound: str  # "memory" or "compute"
+
+
+def floor(case: Case, limits: Limits) -> Floor:
+    """The larger of bytes / bandwidth and flops / peak."""
+    memory, compute = case.bytes / limits.bandwidth, case.flops / limits.flops
+    return Floor(1e6 * max(memory, compute), "memory" if memory >= compute else "compute")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where and with what a run was made; part of every row."""
+
+    date: str  # UTC, ISO 8601
+    commit: str
+    ptxgen: str
+    gpu: str
+    driver: str
+    sms: int
+    clock_sm_mhz: int | None  # under load, at the start of the run
+    clock_memory_mhz: int | None
+    cuda: str
+    torch: str
+    bandwidth_limit: float  # bytes/s
+    flops_limit: float  # flop/s
+    limits_source: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """Ours and one peer on one case."""
+
+    group: str
+    op: str
+    layout: str
+    m: int
+    k: int
+    n: int
+    kernel: str
+    peer: str
+    peer_version: str
+    ours_us: float
+    ours_q1_us: float
+    ours_q3_us: float
+    ours_count: int
+    peer_us: float
+    peer_q1_us: float
+    peer_q3_us: float
+    peer_count: int
+    ratio: float  # peer_us / ours_us: above 1, ours is faster
+    floor_us: float
+    bound: str
+    share: float  # floor_us / ours_us
+    tflops: float
+    gbps: float
+    checked: int  # outputs whose bits were compared with the oracle
+
+    @property
+    def shape(self) -> str:
+        """M x K x N, as the cases are named."""
+        return f"{self.m}x{self.k}x{self.n}"
+
+
+def row(
+    case: Case,
+    kernel: str,
+    ours: Sample,
+    peer: tuple[str, str],
+    theirs: Sample,
+    limits: Limits,
+    checked: int,
+) -> Row:
+    """The row of ``case``; ``peer`` is its name and version."""
+    least = floor(case, limits)
+    return Row(
+        group=case.group,
+        op=case.op,
+        layout=case.layout,
+        m=case.shape.m,
+        k=case.shape.k,
+        n=case.shape.n,
+        kernel=kernel,
+        peer=peer[0],
+        peer_version=peer[1],
+        ours_us=ours.median,
+        ours_q1_us=ours.q1,
+        ours_q3_us=ours.q3,
+        ours_count=ours.count,
+        peer_us=theirs.median,
+        peer_q1_us=theirs.q1,
+        peer_q3_us=theirs.q3,
+        peer_count=theirs.count,
+        ratio=theirs.median / ours.median,
+        floor_us=least.us,
+        bound=least.bound,
+        share=least.us / ours.median,
+        tflops=case.flops / ours.median / 1e6,
+        gbps=case.bytes / ours.median / 1e3,
+        checked=checked,
+    )
+
+
+# -- summaries --------------------------------------------------------------------
+@dataclass(frozen=True)
+class Summary:
+    """A group's ratios to one peer, against what is asked of them."""
+
+    group: str
+    peer: str
+    layout: str  # "all" or one
+    cases: int
+    geomean: float
+    least: float
+    least_at: str
+    geomean_target: float | None
+    each_target: float | None
+    short: int
+    """Cases below ``each_target``."""
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether both targets are met; None where there are none."""
+        if self.geomean_target is None and self.each_target is None:
+            return None
+        return not self.short and (
+            self.geomean_target is None or self.geomean >= self.geomean_target
+        )
+
+
+def geomean(values: Iterable[float]) -> float:
+    """The geometric mean of positive numbers."""
+    return math.exp(statistics.fmean(math.log(v) for v in values))
+
+
+def summarise(rows: Iterable[Row], *, by_layout: bool = False) -> list[Summary]:
+    """One summary per peer and group (and layout), in the order of the rows.
+
+    Only the gating peer has targets, and only over all layouts together.
+    """
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for r in rows:
+        groups.setdefault((r.peer, r.group, r.layout if by_layout else "all"), []).append(r)
+    return [_summary(*key, members) for key, members in groups.items()]
+
+
+def _summary(peer: str, group: str, layout: str, rows: list[Row]) -> Summary:
+    least = min(rows, key=lambda r: r.ratio)
+    gated = peer == GATE and layout == "all" and group != CUSTOM
+    target = GROUPS[group] if gated else None
+    each = target.each if target else None
+    return Summary(
+        group=group,
+        peer=peer,
+        layout=layout,
+        cases=len(rows),
+        geomean=geomean(r.ratio for r in rows),
+        least=least.ratio,
+        least_at=f"{least.shape} {least.layout}",
+        geomean_target=target.geomean if target else None,
+        each_target=each,
+        short=0 if each is None else sum(r.ratio < each for r in rows),
+    )
+
+
+# -- text -------------------------------------------------------------------------
+def case_table(rows: Sequence[Row]) -> str:
+    """One line per case: ours, each peer and its ratio, the rate, and the share of the limit."""
+    peers = list(dict.fromkeys(r.peer for r in rows))
+    cases: dict[tuple[str, str, str, str], dict[str, Row]] = {}
+    for r in rows:
+        cases.setdefault((r.group, r.op, r.shape, r.layout), {})[r.peer] = r
+    lines = []
+    for (group, _, shape, layout), found in cases.items():
+        r = next(iter(found.values()))
+        cells: list[object] = [group, shape, layout, f"{r.ours_us:.1f}"]
+        for peer in peers:
+            if peer in found:
+                cells += [f"{found[peer].peer_us:.1f}", f"{found[peer].ratio:.2f}"]
+            else:
+                cells += [None, None]
+        rate = f"{r.tflops:.1f} TF/s" if r.bound == "compute" else f"{r.gbps:.0f} GB/s"
+        lines.append([*cells, rate, f"{100 * r.share:.0f}%", r.kernel])
+    header = ["group", "M x K x N", "layout", "ours µs"]
+    for peer in peers:
+        header += [f"{peer} µs", "ratio"]
+    return table(lines, [*header, "rate", "of limit", "kernel"])
+
+
+def summary_table(summaries: Sequence[Summary]) -> str:
+    """One line per summary, with ok or short where there is a target."""
+    lines = []
+    for s in summaries:
+        verdict = None if s.ok is None else "ok" if s.ok else "short"
+        if s.short:
+            verdict = f"short, {s.short} of {s.cases} below"
+        lines.append(
+            [
+                s.group,
+                s.peer,
+                s.layout,
+                s.cases,
+                f"{s.geomean:.3f}",
+                s.geomean_target and f"{s.geomean_target:.2f}",
+                f"{s.least:.3f}",
+                s.each_target and f"{s.each_target:.2f}",
+                s.least_at,
+                verdict,
+            ]
+        )
+    text = table(
+        lines,
+        (
+            "group",
+            "peer",
+            "layouts",
+            "cases",
+            "geomean",
+            "asked",
+            "least",
+            "asked",
+            "least at",
+            "verdict",
+        ),
+    )
+    return "\n".join(_coloured(line) for line in text.splitlines())
+
+
+def _coloured(line: str) -> str:
+    if line.endswith(" ok"):
+        return line[:-2] + paint("ok", "green")
+    head, found, tail = line.rpartition(" short")
+    return f"{head} {paint('short' + tail, 'red')}" if found else line
+
+
+# -- JSON -------------------------------------------------------------------------
+def records(rows: Iterable[Row], environment: Environment) -> list[dict[str, Any]]:
+    """Rows as flat JSON objects, each with its environment."""
+    shared = asdict(environment)
+    return [{**asdict(r), **shared} for r in rows]
+
+
+def write_json(path: Path, rows: Iterable[Row], environment: Environment) -> None:
+    """Writes rows, one JSON object a line, in a list."""
+    write_records(path, records(rows, environment))
+
+
+def write_records(path: Path, found: Iterable[Mapping[str, Any]]) -> None:
+    """Writes flat objects, one a line, in a list; NaN (not timed) as null."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = ({name: None if v != v else v for name, v in record.items()} for record in found)
+    lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in known)
+    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> tuple[list[Row], Environment]:
+    """The rows of a file that :func:`write_json` wrote, and the environment of the first.
+
+    Raises PtxgenError for a file that holds anything else.
+    """
+    try:
+        found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        rows = [Row(**_only(Row, record)) for record in found]
+        return rows, Environment(**_only(Environment, found[0]))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise PtxgenError(f"{path} holds no rows of `ptxgen bench gemm`: {error!r}") from error
+
+
+def _only(kind: type[Row] | type[Environment], record: Mapping[str, Any]) -> dict[str, Any]:
+    return {f.name: record[f.name] for f in fields(kind)}

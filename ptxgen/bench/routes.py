@@ -1,0 +1,170 @@
+"""``ptxgen bench routes``: which kernel serves which part of the (M, N) plane. Needs no GPU."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptxgen.cli.ui import emit
+from ptxgen.contract import OPERATIONS
+from ptxgen.dispatch import choose
+from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.spec import KernelSpec, TileSpec
+from ptxgen.tiles import ROUTES
+
+CELLS = 168
+"""Cells of the map along each axis."""
+
+
+@dataclass(frozen=True)
+class RouteMap:
+    """The routes of a plane, and which of them owns each cell."""
+
+    title: str
+    subtitle: str
+    axes: tuple[str, str]
+    routes: tuple[str, ...]
+    labels: tuple[str, ...]
+    reasons: tuple[str, ...]
+    owner: list[list[int]]  # [N][M], indices into routes
+    edges_m: list[float]
+    edges_n: list[float]
+    centres_m: list[float]
+    centres_n: list[float]
+
+
+def route_map(
+    op: str,
+    layout: str,
+    k: int,
+    *,
+    arch: str = "sm_90",
+    sms: int = 132,
+    align: int = 16,
+    largest: int = 1 << 14,
+    cells: int = CELLS,
+) -> RouteMap:
+    """Asks the dispatcher about a logarithmic grid of the operation's M and N up to ``largest``.
+
+    ``k``: the operation's own K. ``align``: bytes, of both operands whatever M and N are, so
+    that the map shows sizes and not their divisors. Raises OptionError.
+    """
+    if op not in OPERATIONS or layout not in OPERATIONS[op].products:
+        known = "; ".join(f"{o}: {', '.join(OPERATIONS[o].products)}" for o in OPERATIONS)
+        raise OptionError(f"{op} {layout}: expected an operation and its layout ({known})")
+    edges = [largest ** (i / cells) for i in range(cells + 1)]
+    centres = [largest ** ((i + 0.5) / cells) for i in range(cells)]
+    sizes = [max(1, round(c)) for c in centres]
+    product = OPERATIONS[op].products[layout]
+    table = ROUTES[product.layout, OPERATIONS[op].plan.name]
+    owner = [
+        [
+            choose(op, layout, m, n, k, arch=arch, sms=sms, align_a=align, align_b=align).route
+            for m in sizes
+        ]
+        for n in sizes
+    ]
+    present = sorted({index for line in owner for index in line})
+    place = {route: index for index, route in enumerate(present)}
+    names = tuple(" + ".join(kernel.name for kernel in table[r].kernels) for r in present)
+    return RouteMap(
+        title=f"Which kernel serves {op} ({layout}) at K = {k}",
+        subtitle=f"{arch}, {sms} SMs, f32, operands aligned to {align} bytes; "
+        "every choice returns the same bits",
+        axes=("M", "N"),
+        routes=names,
+        labels=_labels([table[r].kernels[0] for r in present]),
+        reasons=tuple(table[r].reason for r in present),
+        owner=[[place[index] for index in line] for line in owner],
+        edges_m=edges,
+        edges_n=edges,
+        centres_m=centres,
+        centres_n=centres,
+    )
+
+
+def _labels(kernels: Sequence[KernelSpec]) -> tuple[str, ...]:
+    """Short names: the tile and how the reduction is split; numbered where that is not unique."""
+    short = [_label(kernel) for kernel in kernels]
+    return tuple(
+        text if short.count(text) == 1 else f"{text} ({short[: i + 1].count(text)})"
+        for i, text in enumerate(short)
+    )
+
+
+def _label(kernel: KernelSpec) -> str:
+    if not isinstance(kernel, TileSpec):
+        return kernel.name
+    text = f"{kernel.bm}×{kernel.bn}"
+    if kernel.slices > 1:
+        text += f", {kernel.slices} slices"
+    elif kernel.split == "workspace":
+        text += ", partial"
+    if kernel.persistent:
+        text += ", any size"
+    return text
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench routes",
+        description="Draws which kernel owns which part of the (M, N) plane at a K.",
+    )
+    parser.add_argument("--k", type=int, default=4096, help="(%(default)s)")
+    parser.add_argument("--op", default="linear", choices=tuple(OPERATIONS), help="(%(default)s)")
+    parser.add_argument(
+        "--layout", metavar="LAYOUT", help="kn or nk; nn .. tt of matmul (the first)"
+    )
+    parser.add_argument("--arch", default="sm_90", help="(%(default)s)")
+    parser.add_argument("--sms", type=int, default=132, help="(%(default)s)")
+    parser.add_argument("--align", type=int, default=16, choices=(4, 8, 16), help="(%(default)s)")
+    parser.add_argument(
+        "--largest", type=int, default=1 << 14, help="largest M and N (%(default)s)"
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="a .png or .svg; without, text")
+    options = parser.parse_args(argv)
+    if min(options.k, options.sms) < 1 or options.largest < 2:
+        parser.error("--k and --sms are at least 1, --largest at least 2")
+    layout = options.layout or next(iter(OPERATIONS[options.op].products))
+    found = route_map(
+        options.op,
+        layout,
+        options.k,
+        arch=options.arch,
+        sms=options.sms,
+        align=options.align,
+        largest=options.largest,
+        cells=CELLS if options.plot else 64,
+    )
+    if options.plot:
+        from ptxgen.bench import plots
+
+        plots.route_map(found, options.plot)
+        emit(f"wrote {options.plot}")
+    else:
+        emit(text_map(found))
+    return 0
+
+
+def text_map(found: RouteMap) -> str:
+    """The map in letters: M to the right, N upwards, every other row left out."""
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    lines = [found.title, found.subtitle, ""]
+    for n, line in reversed(list(zip(found.centres_n, found.owner, strict=True))[::2]):
+        lines.append(f"{round(n):>7} " + "".join(letters[i % len(letters)] for i in line))
+    first, last = round(found.centres_m[0]), round(found.centres_m[-1])
+    lines.append(f"{'N, M':>7} {first:<{len(found.centres_m) - len(str(last))}}{last}")
+    lines.append("")
+    for letter, name, reason in zip(letters, found.routes, found.reasons, strict=False):
+        lines.append(f"  {letter}  {name}: {reason}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

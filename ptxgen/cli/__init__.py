@@ -1,0 +1,83 @@
+"""The ``ptxgen`` command: :func:`main` and the parser. One module per group of commands."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from ptxgen.cli import cache, env, golden, kernels, routes, work
+from ptxgen.cli.ui import note
+from ptxgen.errors import CompileError, PtxgenError
+
+_EPILOG = """\
+exit status: 0 done; 1 an error, or a check that found something; 2 wrong usage
+
+examples:
+  ptxgen list --layout NN                  the kernels of a layout, with their resources
+  ptxgen explain linear 16 4096 4096       which kernel runs M=16, N=4096, K=4096, and why
+  ptxgen golden diff --stat                what the working tree changes, in numbers
+  ptxgen golden diff --against HEAD~1      what a commit changed in the generated code
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line. Importing and building it loads no compiler and no driver."""
+    top = argparse.ArgumentParser(
+        prog="ptxgen",
+        description="A kernel compiler and a library of deterministic, batch-invariant GPU "
+        "operations. Every command but demo and bench works fully without a GPU.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"ptxgen {env.version('ptxgen')}")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for module in (kernels, routes, golden, cache, env, work):
+        module.add_commands(commands)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit status."""
+    arguments = parser().parse_args(argv)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            status = int(arguments.run(arguments) or 0)
+        sys.stdout.flush()  # so that a closed pipe shows here
+        return status
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. The interpreter flushes once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        note("ptxgen: interrupted")
+        return 130
+    except kernels.UnknownSpecError as error:
+        note(f"ptxgen: {error}")
+        return 2
+    except PtxgenError as error:
+        note(f"ptxgen: {error}")
+        if isinstance(error, CompileError) and error.log and (path := _keep_log(error)):
+            note(f"  the compiler's whole log is in {path}")
+        return 1
+
+
+def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Says in one line what matters to a user: not where in the code it came up."""
+    note(f"ptxgen: warning: {message}")
+
+
+def _keep_log(error: CompileError) -> Path | None:
+    """Writes the log beside the source that NVRTC refused."""
+    if error.source_path is None:
+        return None
+    path = Path(error.source_path).with_suffix(".log")
+    try:
+        path.write_text(error.log, encoding="utf-8")
+    except OSError:
+        return None
+    return path

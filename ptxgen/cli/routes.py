@@ -1,0 +1,171 @@
+"""explain, generate, prove: how problems find their kernels."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ptxgen.cli.ui import emit, emit_json, note, plural
+from ptxgen.errors import PtxgenError
+
+if TYPE_CHECKING:
+    from ptxgen.dispatch.prove import Result
+
+
+def add_commands(commands: Any) -> None:
+    """Adds this module's commands to the parser."""
+    command = commands.add_parser(
+        "explain",
+        help="which kernel serves a problem, and why",
+        description="Says which kernels run an operation of these sizes, the measured reason, "
+        "and why each earlier candidate was passed over. M, N, K are the operation's own: "
+        "x is [M, K], the weight K by N.",
+        epilog="example: ptxgen explain linear_dgrad 16 4096 4096 --layout nk --arch sm_80 "
+        "--sms 108 --align 4",
+    )
+    command.add_argument("op", metavar="OP", help="linear, linear_dgrad, linear_wgrad, matmul")
+    for size in "mnk":
+        command.add_argument(size, metavar=size.upper(), type=int)
+    command.add_argument(
+        "--layout", help="kn or nk (matmul: nn, nt, tn, tt); default: the first of these"
+    )
+    command.add_argument("--dtype", default="float32", help="(default: %(default)s)")
+    command.add_argument("--tier", default="auto", help="simt or auto (default: %(default)s)")
+    command.add_argument("--arch", help="such as sm_80 (default: sm_90)")
+    command.add_argument("--sms", type=int, metavar="N", help="multiprocessors (default: 132)")
+    command.add_argument(
+        "--align",
+        type=_align,
+        default=16,
+        metavar="A[,B]",
+        help="alignment of the operands: 4, 8 or 16 bytes (default: %(default)s)",
+    )
+    command.add_argument("--json", action="store_true", help="for programs")
+    command.set_defaults(run=_explain)
+
+    command = commands.add_parser(
+        "generate",
+        help="write the dispatcher from the route tables",
+        description="Writes dispatch/generated/ from the route tables in tiles/. The files "
+        "are committed; --check fails if they are not what the tables say.",
+    )
+    command.add_argument("--check", action="store_true", help="write nothing, fail on drift")
+    command.set_defaults(run=_generate)
+
+    command = commands.add_parser(
+        "prove",
+        help="prove the dispatcher right for every problem (needs z3-solver)",
+        description="Proves for all sizes and alignments that some route matches, that a match "
+        "implies what its kernels require, that no route is dead, that grids and workspace are "
+        "legal and that 32-bit indices cannot overflow. Prints a counterexample for what fails.",
+    )
+    command.add_argument("-v", "--verbose", action="store_true", help="every goal, not only sums")
+    command.add_argument("--json", action="store_true", help="for programs: every goal")
+    command.set_defaults(run=_prove)
+
+
+def _align(text: str) -> int | tuple[int, int]:
+    numbers = [int(word) for word in text.split(",")]
+    if len(numbers) > 2 or not {4, 8, 16}.issuperset(numbers):
+        raise argparse.ArgumentTypeError(f"takes 4, 8 or 16, or two of them, not {text!r}")
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else numbers[0]
+
+
+def _explain(arguments: argparse.Namespace) -> None:
+    from dataclasses import asdict
+
+    from ptxgen.dispatch.explain import explain
+
+    found = explain(
+        arguments.op,
+        arguments.m,
+        arguments.n,
+        arguments.k,
+        dtype=arguments.dtype,
+        tier=arguments.tier,
+        layout=arguments.layout,
+        arch=arguments.arch and arguments.arch.rstrip("af"),
+        sms=arguments.sms,
+        align=arguments.align,
+    )
+    if arguments.json:
+        value = asdict(found)
+        value["choice"] = found.choice._asdict()
+        emit_json(value)
+    else:
+        emit(found)
+
+
+def _generate(arguments: argparse.Namespace) -> int:
+    from ptxgen.dispatch.emit import generate
+
+    differences = generate(check=arguments.check)
+    if not differences:
+        emit("dispatch/generated: as the route tables say")
+        return 0
+    for difference in differences:
+        emit(difference if arguments.check else f"{difference.path.name}: was {difference.what}")
+    if arguments.check:
+        files = plural(len(differences), "file")
+        note(f"dispatch/generated: {files} differ; `ptxgen generate` writes them")
+        return 1
+    return 0
+
+
+def _prove(arguments: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from ptxgen.dispatch.prove import prove
+
+    report = _Report(verbose=arguments.verbose, silent=arguments.json)
+    try:
+        results = prove(report=report)
+    except ModuleNotFoundError as error:
+        raise PtxgenError(
+            f"proving needs the package {error.name}; pip install z3-solver"
+        ) from error
+    report.close()
+    if arguments.json:
+        emit_json([asdict(result) for result in results])
+    failed = sum(not result.ok for result in results)
+    if failed:
+        note(f"{failed} of {plural(len(results), 'goal')} failed")
+        return 1
+    if not arguments.json:
+        seconds = sum(result.seconds for result in results)
+        emit(f"all {plural(len(results), 'goal')} proved in {seconds:.1f} s")
+    return 0
+
+
+class _Report:
+    """Prints results as they come: failures whole, what is proved as a sum per table."""
+
+    def __init__(self, *, verbose: bool, silent: bool) -> None:
+        self._verbose, self._silent = verbose, silent
+        self._group: tuple[str, tuple[str, ...]] | None = None
+        self._proved = self._goals = 0
+        self._seconds = 0.0
+
+    def __call__(self, result: Result) -> None:
+        if self._silent:
+            return
+        group = (result.table, result.archs)
+        if group != self._group:
+            self.close()
+            self._group = group
+        self._goals += 1
+        self._proved += result.ok
+        self._seconds += result.seconds
+        if self._verbose or not result.ok:
+            emit(result)
+
+    def close(self) -> None:
+        """Prints the sum of the group at hand."""
+        if self._group is not None:
+            table, archs = self._group
+            where = f" on {', '.join(archs)}" if archs else ""
+            note(
+                f"{table}{where}: {self._proved} of {plural(self._goals, 'goal')} proved, "
+                f"{self._seconds:.1f} s"
+            )
+        self._group, self._goals, self._proved, self._seconds = None, 0, 0, 0.0

@@ -1,0 +1,130 @@
+"""What the commands share: text on a terminal that stays plain and stable in a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Protocol, TextIO
+
+_BAR = 24
+_PLAIN_EVERY_S = 5.0  # between lines of progress where there is no terminal
+
+
+def emit(text: object = "") -> None:
+    """Prints a line of the command's result."""
+    print(text)
+
+
+def note(text: object) -> None:
+    """Prints a line about the work, to stderr, so that results can be piped."""
+    sys.stdout.flush()
+    print(text, file=sys.stderr, flush=True)
+
+
+def emit_json(value: Any) -> None:
+    """Prints ``value`` as JSON."""
+    print(json.dumps(value, indent=2))
+
+
+def table(rows: Iterable[Sequence[object]], header: Sequence[str]) -> str:
+    """Aligned columns: numbers to the right, text to the left, None as a dash."""
+    body = [["-" if cell is None else str(cell) for cell in row] for row in rows]
+    numeric = [
+        all(row[i] == "-" or row[i].replace(".", "", 1).isdigit() for row in body)
+        for i in range(len(header))
+    ]
+    widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ).rstrip()
+        for row in (list(header), *body)
+    )
+
+
+def pairs(items: Iterable[tuple[str, object]], indent: str = "  ") -> str:
+    """Aligned ``name value`` lines; further lines of a value are indented below it."""
+    listed = list(items)
+    width = max((len(name) for name, _ in listed), default=0)
+    gap = "\n" + indent + " " * (width + 2)
+    return "\n".join(
+        f"{indent}{name.ljust(width)}  {str(value).replace(chr(10), gap)}" for name, value in listed
+    )
+
+
+def size(count: int) -> str:
+    """A number of bytes for people."""
+    value, unit = float(count), "bytes"
+    for larger in ("KiB", "MiB", "GiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{count} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+
+
+def plural(count: int, noun: str) -> str:
+    """``"1 kernel"``, ``"2 kernels"``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
+    """``text`` in a colour, if ``stream`` (stdout) is a terminal that wants one."""
+    stream = stream or sys.stdout
+    if not stream.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+        return text
+    codes = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "bold": 1}
+    return f"\x1b[{codes[colour]}m{text}\x1b[0m"
+
+
+class Named(Protocol):
+    """Anything that progress can be reported about."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+
+class Progress:
+    """A progress bar on a terminal, a line now and then elsewhere; on stderr.
+
+    Call it with (done, total, item) after each item. Use it as a context manager.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._start = self._told = time.monotonic()
+        self._live = sys.stderr.isatty()
+        self._drawn = False
+
+    def __enter__(self) -> Callable[[int, int, Named], None]:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def __call__(self, done: int, total: int, item: Named) -> None:
+        now = time.monotonic()
+        seconds = now - self._start
+        if self._live:
+            full = _BAR * done // total
+            line = f"{self._what} [{'#' * full}{'.' * (_BAR - full)}] {done}/{total}"
+            line += f"  {seconds:.0f} s  {item.name}"
+            sys.stderr.write("\r" + line[: shutil.get_terminal_size().columns - 1] + "\x1b[K")
+            sys.stderr.flush()
+            self._drawn = True
+        elif now - self._told >= _PLAIN_EVERY_S:
+            self._told = now
+            note(f"{self._what}: {done}/{total}, {seconds:.0f} s")

@@ -1,0 +1,39 @@
+"""``linear_dgrad``: the gradient of a linear layer's input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxgen.ops.run import check_layout, run
+
+
+def linear_dgrad(
+    dy: Any,
+    w: Any,
+    *,
+    layout: str = "kn",
+    tier: str = "auto",
+    out: Any = None,
+    stream: Any = None,
+    kernel: str | None = None,
+) -> Any:
+    """``dx = dy · Wᵀ``, strictly batch-invariant.
+
+    Shapes
+        ``dy`` ``[..., N]``; ``w`` ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``); the result
+        ``[..., K]``. N = 0 gives zeros.
+    Bits
+        Contract ``fma/1``: ``acc = fma(dy[n], w[n], acc)`` in f32 from +0.0, n ascending, in chunks
+        whose length depends on (N, K) only (:data:`ptxgen.contract.ROWS`), chunks added ascending.
+        :func:`ptxgen.reference.linear_dgrad` returns the same bits.
+
+    Dtypes, storage, the other arguments and errors are those of :func:`ptxgen.linear`.
+
+    >>> import numpy, ptxgen
+    >>> dy, w = numpy.ones((1, 3), "f4"), numpy.arange(6, dtype="f4").reshape(2, 3)
+    >>> ptxgen.reference.linear_dgrad(dy, w)
+    array([[ 3., 12.]], dtype=float32)
+    """
+    if layout != "kn":
+        check_layout(layout)
+    return run("linear_dgrad", dy, w, None, out, stream, (layout, tier, None, False, kernel))

@@ -1,0 +1,65 @@
+"""``linear``: the forward pass of a linear layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxgen.ops.run import check_layout, run
+
+
+def linear(
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    *,
+    layout: str = "kn",
+    tier: str = "auto",
+    activation: str | None = None,
+    out: Any = None,
+    stream: Any = None,
+    kernel: str | None = None,
+) -> Any:
+    """``y = activation(x · W + bias)``, strictly batch-invariant.
+
+    Shapes
+        ``x`` ``[..., K]``; ``w`` ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``, that of
+        ``torch.nn.Linear``); ``bias`` ``[N]``; the result ``[..., N]``. An empty x or N = 0 gives
+        an empty result; K = 0 gives ``activation(bias)``, or zeros.
+    Dtypes
+        float32 (tier ``"simt"``, which ``"auto"`` picks).
+    Storage
+        Rows may be strided. Transposed views (``x.T``, ``w.T``) are recognised and cost nothing.
+        Any pointer that is a multiple of 4 bytes is served; 16 is fastest. All bits are the same.
+    Bits
+        Contract ``fma/1``: for each output ``acc = fma(x[k], w[k], acc)`` in f32 from +0.0, k
+        ascending, in chunks whose length depends on (N, K) only (:data:`ptxgen.contract.ROWS`),
+        chunks added ascending; then ``+ bias``; then the activation: each with one rounding. A row
+        of the result depends on its row of x, and on no other row nor their number.
+        :func:`ptxgen.reference.linear` returns the same bits.
+
+    ``activation``: None, ``"relu"``, ``"gelu"`` (erf), ``"gelu_tanh"`` or ``"silu"``. ``out``:
+    where to write (it is returned then); rows of stride 1, sharing no memory with the arguments.
+    ``stream``: a handle, a torch or CuPy stream, or an object with ``__cuda_stream__``; default:
+    the current stream of the arguments' framework. Nothing waits, except that NumPy arrays
+    are computed on the default device (:class:`ptxgen.use_device`) and copied back.
+    ``kernel``: forces the route that starts with this kernel (tests, debugging): refused unless
+    its ``requires`` admits the problem. The bits stay the same.
+
+    Nothing is recorded for autograd: arguments that require grad are refused while grad mode
+    is on.
+
+    Raises ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before
+    anything is launched or written. Source: :mod:`ptxgen.ops`, ``ptxgen/tiles``.
+
+    >>> import numpy, ptxgen
+    >>> x = numpy.array([[1, 2], [3, 4]], "f4")
+    >>> ptxgen.reference.linear(x, x, numpy.array([-10, 0], "f4"), activation="relu")
+    array([[ 0., 10.],
+           [ 5., 22.]], dtype=float32)
+    >>> ptxgen.linear(x, x, layout="km")
+    Traceback (most recent call last):
+    ptxgen.errors.OptionError: layout is 'km'; takes 'kn', 'nk'
+    """
+    if layout != "kn":
+        check_layout(layout)
+    return run("linear", x, w, bias, out, stream, (layout, tier, activation, False, kernel))

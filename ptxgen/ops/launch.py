@@ -1,0 +1,224 @@
+"""From a problem to a prepared launch: choosing, compiling, loading."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar
+
+from ptxgen.contract import OPERATIONS
+from ptxgen.dispatch import Choice, choose
+from ptxgen.errors import DeviceError, OptionError
+from ptxgen.ops.problem import Problem, routed_as
+from ptxgen.runtime import GEMM_PARAMS, Device, Launch, ScratchLaunch
+from ptxgen.spec import ARCHITECTURES, KernelSpec
+
+ENTRIES_MAX = 4096
+"""Most entries of a memo. It then starts afresh: cheaper than keeping order on every hit."""
+
+PACKAGE = Path(__file__).parents[1]
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+_launches: dict[tuple[object, ...], Launch] = {}
+
+
+def remember(memo: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    """Enters a value into a bounded memo (dict operations are atomic; losing one is no harm)."""
+    if len(memo) >= ENTRIES_MAX:
+        memo.clear()
+    memo[key] = value
+
+
+def launch(
+    problem: Problem,
+    device: Device,
+    ldc: int,
+    flags: int,
+    *,
+    dtype: str,
+    tier: str,
+    kernel: str | None,
+) -> Launch:
+    """A launch for ``problem``, from the memo or prepared; ``kernel`` forces one.
+
+    Raises OptionError when ``kernel`` does not serve the problem, and CompileError or
+    DeviceError when the kernel cannot be built or loaded.
+    """
+    key = (device, problem, ldc, flags, dtype, tier, kernel)
+    found = _launches.get(key)
+    if found is None:
+        found = _prepare(problem, device, ldc, flags, dtype, tier, kernel)
+        remember(_launches, key, found)
+    return found
+
+
+def _prepare(
+    problem: Problem,
+    device: Device,
+    ldc: int,
+    flags: int,
+    dtype: str,
+    tier: str,
+    kernel: str | None,
+) -> Launch:
+    from ptxgen.tiles import SPECS
+
+    arch = architecture(device)
+    if kernel is None:
+        choice = _chosen(problem, arch, device.sms, dtype, tier)
+    else:
+        choice = forced(problem, arch, device.sms, kernel)
+    m, n, k = problem.dims
+    params = GEMM_PARAMS.pack(*[0] * 5, *problem.lds, ldc, m, n, k, choice.chunk, flags)
+    pointers = 4 if len(choice.kernels) == 1 else 5  # A, B, bias, C and the workspace
+    steps = []
+    for name, grid in zip(choice.kernels, choice.grids, strict=True):
+        spec = SPECS[name]
+        function = device.kernel(name, partial(_cubin, name), spec.shared_bytes)
+        block = (spec.threads, 1, 1)
+        steps.append(device.prepare(function, (grid, 1, 1), block, params, pointers, str(problem)))
+    return steps[0] if len(steps) == 1 else ScratchLaunch(device, tuple(steps), choice.workspace)
+
+
+def storage_of(kernel: str | None) -> str | None:
+    """The operand storage that the kernel of this name reads; None if it is not a GEMM's name."""
+    if kernel is None:
+        return None
+    from ptxgen.tiles import SPECS
+
+    return getattr(SPECS.get(kernel), "layout", None)
+
+
+@cache
+def architecture(device: Device) -> str:
+    """The architecture whose routes fit ``device``: the newest that it can stand for.
+
+    Raises DeviceError when there is none.
+    """
+    major, minor = device.compute
+    fitting = [
+        a
+        for a in ARCHITECTURES.values()
+        if a.compute <= 10 * major + minor and a.shared_per_cta <= device.max_shared
+    ]
+    if not fitting:
+        lowest = min(ARCHITECTURES.values(), key=lambda a: a.compute)
+        raise DeviceError(
+            f"{device} ({device.name}) has compute capability {major}.{minor}; takes "
+            f"{lowest.compute // 10}.{lowest.compute % 10} or newer"
+        )
+    return max(fitting, key=lambda a: a.compute).name
+
+
+def _chosen(problem: Problem, arch: str, sms: int, dtype: str, tier: str) -> Choice:
+    plan = OPERATIONS[problem.op].plan
+    route = routed_as(problem.storage, plan.name)
+    assert route is not None, "problem.read admits only what is routed"
+    op, layout = route
+    m, n, k = problem.dims
+    own = dict(zip(OPERATIONS[op].products[layout].dims, (m, n, max(k, 1)), strict=True))
+    align_a, align_b = problem.aligns
+    return choose(
+        op,
+        layout,
+        own["M"],
+        own["N"],
+        own["K"],
+        arch=arch,
+        sms=sms,
+        align_a=align_a,
+        align_b=align_b,
+        dtype=dtype,
+        tier=tier,
+    )
+
+
+def forced(problem: Problem, arch: str, sms: int, kernel: str) -> Choice:
+    """The launch numbers of the route whose first kernel is ``kernel``.
+
+    A kernel returns the bits of whatever plan its parameters state, so the routes of all
+    plans are looked through. Raises OptionError unless the kernel is correct for the problem.
+    """
+    import difflib
+
+    from ptxgen.dispatch.emit import conjuncts
+    from ptxgen.tiles import ROUTES, SPECS
+
+    routes = {r.name: (r, layout) for (layout, _), table in ROUTES.items() for r in table}
+    if kernel not in SPECS:
+        near = difflib.get_close_matches(str(kernel), routes, 3) or sorted(routes)[:3]
+        raise OptionError(f"kernel is {kernel!r}, which is unknown; takes for example {near}")
+    if kernel not in routes:
+        firsts = [r.name for r, _ in routes.values() if any(s.name == kernel for s in r.kernels)]
+        raise OptionError(
+            f"kernel is {kernel!r}, which only follows another; takes the first of a route: "
+            f"{' or '.join(firsts)}"
+        )
+    route, layout = routes[kernel]
+    what = f"kernel {kernel} does not serve {problem} on {arch}"
+    if layout != problem.storage:
+        raise OptionError(f"{what}: it takes operands stored {layout}, got {problem.storage}")
+    for spec in route.kernels:
+        if not spec.runs_on(arch):
+            raise OptionError(f"{what}: {spec.name} does not run there")
+    m, n, k = problem.dims
+    k = max(k, 1)
+    plan = OPERATIONS[problem.op].plan
+    env = dict(zip(("M", "N", "K"), (m, n, k), strict=True)) | {
+        "CHUNK": plan.chunk_length(m, n, k),
+        "CHUNKS": plan.chunks(m, n, k),
+        "ALIGN_A": problem.aligns[0],
+        "ALIGN_B": problem.aligns[1],
+        "SMS": sms,
+    }
+    unmet = [term for term in conjuncts(route.requires) if not term.evaluate(env)]
+    if unmet:
+        failures = "; ".join(
+            f"{term} (got {', '.join(f'{v} = {env[v]}' for v in sorted(term.variables()))})"
+            for term in unmet
+        )
+        raise OptionError(f"{what}: it requires {failures}")
+    return Choice(
+        route=-1,
+        kernels=tuple(spec.name for spec in route.kernels),
+        grids=tuple(spec.grid.evaluate(env) for spec in route.kernels),
+        workspace=route.workspace.evaluate(env),
+        chunk=env["CHUNK"],
+    )
+
+
+def _cubin(kernel: str, arch: str) -> bytes:
+    from ptxgen.compile import compile_cubin
+    from ptxgen.tiles import SPECS
+
+    return compile_cubin(_source(SPECS[kernel]), name=kernel, arch=arch).image
+
+
+def _source(spec: KernelSpec) -> str:
+    """What rendering ``spec`` gives, from the cache: Jinja alone costs more than a warm start may.
+
+    A source is a function of the spec and of the code that renders it, so both are the key.
+    """
+    from ptxgen.cache import Entry, Key, default_cache
+
+    def build() -> Entry:
+        from ptxgen.render import render
+
+        return Entry(render(spec).encode(), {"kernel": spec.name})
+
+    key = Key(f"{spec.canonical()} {_renderer(PACKAGE)}", (), "any", "", "source")
+    return default_cache().get_or_build(key, build)[0].image.decode()
+
+
+@cache
+def _renderer(package: Path) -> str:
+    """Identifies all that rendering reads: the templates, the modules at the top, and Jinja."""
+    files = sorted([*package.glob("*.py"), *package.glob("templates/*.j2")])
+    digest = hashlib.sha256(version("jinja2").encode())
+    for file in files:
+        digest.update(hashlib.sha256(file.read_bytes()).digest() + file.name.encode() + b"\0")
+    return digest.hexdigest()

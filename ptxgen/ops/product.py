@@ -1,0 +1,42 @@
+"""``matmul``: the bare product of two matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxgen.ops.run import run
+
+_LAYOUTS = {(False, False): "nn", (False, True): "nt", (True, False): "tn", (True, True): "tt"}
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    tier: str = "auto",
+    out: Any = None,
+    stream: Any = None,
+    kernel: str | None = None,
+) -> Any:
+    """``op(a) · op(b)`` of two matrices, ``op`` being a transposition where asked for.
+
+    Shapes
+        ``a`` ``[M, K]`` (``[K, M]`` with ``transpose_a``); ``b`` ``[K, N]`` (``[N, K]`` with
+        ``transpose_b``); the result ``[M, N]``. K = 0 gives zeros.
+    Bits
+        Those of :func:`ptxgen.linear`: ``matmul(a, b)`` and ``linear(a, b)`` are one contract,
+        strictly batch-invariant. :func:`ptxgen.reference.matmul` returns the same bits.
+
+    Passing ``a.T`` and asking for ``transpose_a`` are the same thing, at the same cost. Dtypes,
+    storage, the other arguments and errors are those of :func:`ptxgen.linear`.
+
+    >>> import numpy, ptxgen
+    >>> a, b = numpy.arange(6, dtype="f4").reshape(2, 3), numpy.ones((2, 3), "f4")
+    >>> ptxgen.reference.matmul(a, b, transpose_b=True)
+    array([[ 3.,  3.],
+           [12., 12.]], dtype=float32)
+    """
+    layout = _LAYOUTS[bool(transpose_a), bool(transpose_b)]
+    return run("matmul", a, b, None, out, stream, (layout, tier, None, False, kernel))

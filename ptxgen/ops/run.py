@@ -1,0 +1,271 @@
+"""The one way from a library call to the GPU, hot and careful.
+
+:func:`run` is the hot path: for plain torch tensors it looks the prepared launch up and
+fires it. Everything that it does not know goes through :func:`_careful`, which checks every
+argument before anything is enqueued, and enters what it prepared into the memo.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ptxgen.activation import CODES
+from ptxgen.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.ops.launch import launch, remember, storage_of
+from ptxgen.ops.problem import alignment, contiguous_copy, read
+from ptxgen.runtime import ArrayView, Call, extent, framework_of, resolve, torch_current, torch_key
+from ptxgen.runtime.dlpack import contiguous_strides
+
+TIERS: dict[str, dict[str, str]] = {"simt": {"float32": "f32"}, "tc": {}}
+"""The dtypes that a tier serves, and their names in specs."""
+AUTO = {"float32": "simt"}
+"""The tier that ``tier="auto"`` stands for, by dtype."""
+
+ACCUMULATE = 1
+"""Bit of the kernels' flags: add to what is there. The activation's code is above bit 8."""
+
+Options = tuple[str, str, str | None, bool, str | None]
+"""layout, tier, activation, accumulate, kernel."""
+
+
+class _Entry:
+    """A prepared launch, and what a call must check before it fires it."""
+
+    __slots__ = (
+        "a_bytes",
+        "b_bytes",
+        "bias_bytes",
+        "empty",
+        "fire",
+        "grad_enabled",
+        "index",
+        "out_bytes",
+        "swap",
+    )
+
+    fire: Callable[[int, int, int, int, int], None]
+    empty: Callable[[], Any]
+    grad_enabled: Callable[[], bool]
+    index: int
+    swap: bool
+    a_bytes: int
+    b_bytes: int
+    bias_bytes: int
+    out_bytes: int
+
+
+_tensors: set[type] = set()
+"""torch.Tensor and torch.nn.Parameter, once they have been seen; subclasses may do anything."""
+_optional: set[type] = {type(None)}
+_entries: dict[tuple[Any, ...], _Entry] = {}
+
+
+def run(op: str, a: Any, b: Any, bias: Any, out: Any, stream: Any, options: Options) -> Any:
+    """Computes ``op`` of its arguments ``a`` and ``b``, in the operation's order."""
+    key = entry = None
+    if type(a) in _tensors and type(b) in _tensors:  # noqa: SIM102 - one line less to read
+        if type(bias) in _optional and type(out) in _optional:
+            try:
+                pa, pb, pbias, pout = a.data_ptr(), b.data_ptr(), 0, 0
+                bias_key = out_key = None
+                grad = a.requires_grad or b.requires_grad
+                if bias is not None:
+                    pbias, bias_key = bias.data_ptr(), torch_key(bias)
+                    grad = grad or bias.requires_grad
+                if out is not None:
+                    pout, out_key = out.data_ptr(), torch_key(out)
+                    grad = grad or out.requires_grad
+                low = (pa | pb | pbias | pout) & 15
+                low = low and (pa & 15, pb & 15, pbias & 15, pout & 15)
+                key = (op, torch_key(a), torch_key(b), bias_key, out_key, options, low)
+                entry = _entries.get(key)
+            except (RuntimeError, TypeError):  # no memory to point at; unhashable options
+                key = None
+    if entry is not None and not (grad and entry.grad_enabled()):
+        if out is not None:
+            end = pout + entry.out_bytes
+            if (
+                (end <= pa or pa + entry.a_bytes <= pout)
+                and (end <= pb or pb + entry.b_bytes <= pout)
+                and (end <= pbias or pbias + entry.bias_bytes <= pout)
+            ):
+                index = entry.index
+                handle = torch_current(index) if stream is None else resolve(stream, (a, b))
+                if entry.swap:
+                    pa, pb = pb, pa
+                entry.fire(handle, pa, pb, pbias, pout)
+                return out
+        elif stream is None:
+            out = entry.empty()
+            if entry.swap:
+                pa, pb = pb, pa
+            entry.fire(torch_current(entry.index), pa, pb, pbias, out.data_ptr())
+            return out
+    return _careful(op, a, b, bias, out, stream, options, key)
+
+
+def _careful(
+    op: str,
+    a: Any,
+    b: Any,
+    bias: Any,
+    out: Any,
+    stream: Any,
+    options: Options,
+    key: tuple[Any, ...] | None,
+) -> Any:
+    layout, _, activation, accumulate, kernel = options
+    operation = OPERATIONS[op]
+    first, second = operation.arguments
+    _check_options(options, out)
+    given = {first: a, second: b, "bias": bias}
+    for name in (first, second):
+        if given[name] is None:
+            raise DtypeError(f"{name} is None; takes an array")
+    _refuse_gradients({**given, "out": out})
+    call = Call(given, stream)
+    dtype, tier = _check_dtypes(call.views, options[1])
+    problem = read(operation, layout, *_as_computed(call), storage_of(kernel))
+    target = call.output(problem.shape, "float32", out, read=accumulate)
+    ldc = _check_out(target)
+    m, n, _ = problem.dims
+    if m == 0 or n == 0:
+        return call.finish()
+    flags = (ACCUMULATE if accumulate else 0) | CODES[activation or "none"] << 8
+    prepared = launch(problem, call.device, ldc, flags, dtype=dtype, tier=tier, kernel=kernel)
+    call.stage()
+    views = call.views
+    pa, pb = views[first].ptr, views[second].ptr
+    if problem.swapped:
+        pa, pb = pb, pa
+    pbias = views["bias"].ptr if bias is not None else 0
+    prepared.fire(call.stream, pa, pb, pbias, target.ptr)
+    result = call.finish()
+    _learn(key, views, target, prepared.fire, problem.swapped)
+    return result
+
+
+def _check_options(options: Options, out: Any) -> None:
+    _, tier, activation, accumulate, kernel = options
+    _check_choice("tier", tier, ("auto", *TIERS))
+    _check_choice("activation", activation, (None, *ACTIVATIONS))
+    if kernel is not None and not isinstance(kernel, str):
+        raise OptionError(f"kernel is {kernel!r}; takes None or the name of a kernel")
+    if accumulate and out is None:
+        raise OptionError("accumulate=True adds to out, but out is None; pass out=")
+
+
+def check_layout(layout: Any) -> None:
+    """Raises OptionError unless ``layout`` is a way to store a weight."""
+    _check_choice("layout", layout, ("kn", "nk"))
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str | None, ...]) -> None:
+    if not (value is None or isinstance(value, str)) or value not in choices:
+        raise OptionError(f"{name} is {value!r}; takes {', '.join(map(repr, choices))}")
+
+
+def _refuse_gradients(given: dict[str, Any]) -> None:
+    """Nothing would be recorded, so a gradient asked for would silently be missing."""
+    for name, obj in given.items():
+        if framework_of(obj) == "torch" and obj.requires_grad:
+            if not sys.modules["torch"].is_grad_enabled():
+                return
+            raise GradError(
+                f"{name} requires grad, but ptxgen's operations record nothing for autograd; call "
+                f"them under torch.no_grad(), pass {name}.detach(), or wrap them in a "
+                "torch.autograd.Function (linear_dgrad and linear_wgrad are its backward)"
+            )
+
+
+def _check_dtypes(views: dict[str, ArrayView], tier: str) -> tuple[str, str]:
+    """The operands' dtype, as specs call it, and the tier."""
+    (first, a), (second, b) = list(views.items())[:2]
+    tier = AUTO.get(a.dtype, "simt") if tier == "auto" else tier
+    served = TIERS[tier]
+    if not served:
+        others = ", ".join(repr(t) for t, dtypes in TIERS.items() if dtypes)
+        raise OptionError(f"tier is {tier!r}, which has no kernels yet; takes 'auto', {others}")
+    if a.dtype not in served:
+        raise DtypeError(
+            f"{first} has dtype {a.dtype}; takes {' or '.join(served)} (tier {tier!r}); "
+            f"convert it first"
+        )
+    if b.dtype != a.dtype:
+        raise DtypeError(f"{second} has dtype {b.dtype}; takes {a.dtype}, that of {first}")
+    bias = views.get("bias")
+    if bias is not None and bias.dtype != "float32":
+        raise DtypeError(f"bias has dtype {bias.dtype}; takes float32")
+    return served[a.dtype], tier
+
+
+def _as_computed(call: Call) -> tuple[dict[str, ArrayView], ArrayView | None]:
+    """The operands as the kernel will see them: host arrays will be packed and aligned."""
+    views = dict(call.views)
+    if call.host:
+        views = {
+            name: replace(view, ptr=0, strides=contiguous_strides(view.shape))
+            for name, view in views.items()
+        }
+    return views, views.pop("bias", None)
+
+
+def _check_out(target: ArrayView) -> int:
+    """The elements from row to row of the result."""
+    alignment("out", target, 0)
+    matrix = target.matrix("out")
+    (_, columns), (pitch, along) = matrix.shape, matrix.strides
+    if along != 1 and columns > 1 and target.size:
+        raise ShapeError(
+            f"out has strides {list(target.strides)}; takes stride 1 along the last dimension: "
+            f"pass an array like {contiguous_copy('out', target)}, or leave out= away"
+        )
+    return pitch
+
+
+def _learn(
+    key: tuple[Any, ...] | None,
+    views: dict[str, ArrayView],
+    target: ArrayView,
+    fire: Callable[[int, int, int, int, int], None],
+    swap: bool,
+) -> None:
+    """Makes the next call like this one a hot one, if it was one of plain torch tensors."""
+    everything = [*views.values(), target]
+    if any(v.framework != "torch" or v.kind != "cuda" for v in everything):
+        return
+    for view in everything:
+        kind = type(view.owner)
+        if (kind.__module__, kind.__name__) not in (
+            ("torch", "Tensor"),
+            ("torch.nn.parameter", "Parameter"),
+        ):
+            return
+        _tensors.add(kind)
+        _optional.add(kind)
+    if key is None or any(1 not in view.strides for view in everything):
+        return
+    torch = sys.modules["torch"]
+    entry = _Entry()
+    entry.fire, entry.swap, entry.index = fire, swap, target.index
+    entry.a_bytes, entry.b_bytes, *bias_bytes = (_nbytes(v) for v in views.values())
+    entry.bias_bytes = bias_bytes[0] if bias_bytes else 0
+    entry.out_bytes = _nbytes(target)
+    entry.grad_enabled = torch.is_grad_enabled
+    entry.empty = partial(
+        torch.empty,
+        target.shape,
+        dtype=getattr(torch, target.dtype),
+        device=torch.device("cuda", target.index),
+    )
+    remember(_entries, key, entry)
+
+
+def _nbytes(view: ArrayView) -> int:
+    """Bytes between the first and the end of the last element."""
+    return extent(view.shape, view.strides, view.itemsize)[1]

@@ -1,0 +1,47 @@
+"""``linear_wgrad``: the gradient of a linear layer's weight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxgen.ops.run import check_layout, run
+
+
+def linear_wgrad(
+    x: Any,
+    dy: Any,
+    *,
+    layout: str = "kn",
+    tier: str = "auto",
+    out: Any = None,
+    accumulate: bool = False,
+    stream: Any = None,
+    kernel: str | None = None,
+) -> Any:
+    """``dW = xᵀ · dy (+ out)``, summed over the batch.
+
+    Shapes
+        ``x`` ``[..., K]``, ``dy`` ``[..., N]`` with the same leading dimensions; the result is
+        stored like the weight: ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``). An empty
+        batch gives zeros. The result is float32.
+    Bits
+        Contract ``fma/1``: ``acc = fma(x[m], dy[m], acc)`` in f32 from +0.0, m ascending, in chunks
+        whose length depends on the shape only (:data:`ptxgen.contract.BATCH`), chunks added
+        ascending; with ``accumulate`` then ``+ out`` in f32 (so an old -0.0 plus nothing becomes
+        +0.0). :func:`ptxgen.reference.linear_wgrad` returns the same bits (``out_old=``).
+
+    ``accumulate`` adds to ``out``, which must be given then. x and dy are read in rows of stride 1;
+    transposed views are refused. Everything else is as in :func:`ptxgen.linear`.
+
+    >>> import numpy, ptxgen
+    >>> x, dy = numpy.ones((4, 2), "f4"), numpy.arange(4, dtype="f4").reshape(4, 1)
+    >>> ptxgen.reference.linear_wgrad(x, dy, layout="nk")
+    array([[6., 6.]], dtype=float32)
+    >>> ptxgen.linear_wgrad(x, dy, accumulate=True)
+    Traceback (most recent call last):
+    ptxgen.errors.OptionError: accumulate=True adds to out, but out is None; pass out=
+    """
+    if layout != "kn":
+        check_layout(layout)
+    options = layout, tier, None, bool(accumulate), kernel
+    return run("linear_wgrad", x, dy, None, out, stream, options)

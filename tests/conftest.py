@@ -1,0 +1,49 @@
+"""GPU tests are skipped, visibly, on machines that cannot run them."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+
+@functools.cache
+def why_no_gpu() -> str:
+    """Why tests marked ``gpu`` cannot run here; empty if they can."""
+    from ptxgen.errors import DeviceError
+    from ptxgen.runtime import get_device
+
+    try:
+        get_device("cuda")
+    except DeviceError as error:
+        return str(error).partition(";")[0]
+    return ""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-gpu", action="store_true", help="fail, rather than skip, without a GPU"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--require-gpu") and (reason := why_no_gpu()):
+        raise pytest.UsageError(f"--require-gpu: {reason}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if gpu and (reason := why_no_gpu()):
+        for item in gpu:
+            # First, so that this reason is the one that is told.
+            item.add_marker(pytest.mark.skip(reason=f"gpu: {reason}"), append=False)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = [r for r in terminalreporter.stats.get("skipped", ()) if "gpu" in r.keywords]
+    if skipped:
+        terminalreporter.write_line(
+            f"{len(skipped)} GPU tests were skipped: {why_no_gpu() or 'see -rs'} "
+            "(make test-gpu runs them where there is a GPU)",
+            yellow=True,
+        )

@@ -1,0 +1,344 @@
+"""The library's operations on a real GPU: frameworks, streams, graphs, refusals, host cost."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+import time
+
+import numpy as np
+import pytest
+from bits import operand, same_bits
+from gpu_arrays import Guarded, chunk_of, naive, same_on_gpu
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.errors import DeviceError, DtypeError, GradError, ShapeError
+from ptxgen.runtime import DeviceArray
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(torch is None, reason="needs PyTorch"),
+]
+
+M, N, K = 37, 41, 70
+
+
+def host(*shape, seed=1):
+    return operand(np.random.default_rng([seed, *shape]), shape)
+
+
+X, W, DY, BIAS = host(M, K), host(K, N), host(M, N), host(N)
+
+
+def cuda(values):
+    return torch.from_numpy(np.ascontiguousarray(values)).cuda()
+
+
+# -- frameworks -------------------------------------------------------------------------
+
+
+def test_torch_in_and_out():
+    y = ptxgen.linear(cuda(X), cuda(W), cuda(BIAS), activation="gelu_tanh")
+    assert type(y) is torch.Tensor and y.is_cuda and not y.requires_grad
+    same_bits(y.cpu(), reference.linear(X, W, BIAS, activation="gelu_tanh"))
+    dx = ptxgen.linear_dgrad(cuda(DY), cuda(W.T), layout="nk")
+    same_bits(dx.cpu(), reference.linear_dgrad(DY, W))
+    dw = ptxgen.linear_wgrad(cuda(X), cuda(DY))
+    same_bits(dw.cpu(), reference.linear_wgrad(X, DY))
+    old = dw.clone()
+    assert ptxgen.linear_wgrad(cuda(X), cuda(DY), out=dw, accumulate=True) is dw
+    same_bits(dw.cpu(), reference.linear_wgrad(X, DY, out_old=old.cpu().numpy()))
+
+
+def test_torch_leading_dimensions_views_and_parameters():
+    x = cuda(host(2, 3, 5, K))
+    layer = torch.nn.Linear(K, N, device="cuda")
+    weight, bias = (p.detach().cpu().numpy() for p in (layer.weight, layer.bias))
+    expected = reference.linear(x.cpu().numpy(), weight, bias, layout="nk")
+    with torch.no_grad():
+        for _ in range(3):
+            y = ptxgen.linear(x, layer.weight, layer.bias, layout="nk")
+            same_bits(y.cpu(), expected)
+            same_bits(ptxgen.linear(x, layer.weight.T, layer.bias).cpu(), expected)
+    wide = torch.full((2, 3, 5, N + 6), float("nan"), device="cuda")
+    ptxgen.linear(x, layer.weight.detach(), layer.bias.detach(), layout="nk", out=wide[..., 2:-4])
+    same_bits(wide[..., 2:-4].cpu(), expected)
+    assert wide[..., :2].isnan().all() and wide[..., -4:].isnan().all()
+
+
+def test_numpy_in_and_out():
+    same_bits(ptxgen.linear(X, W, BIAS, activation="silu"),
+              reference.linear(X, W, BIAS, activation="silu"))  # fmt: skip
+    same_bits(ptxgen.linear_dgrad(DY[::-1], W), reference.linear_dgrad(DY[::-1].copy(), W))
+    out = np.full((2 * N, K), np.nan, np.float32)
+    assert ptxgen.linear_wgrad(X, DY, layout="nk", out=out[::2]).base is out
+    same_bits(out[::2].copy(), reference.linear_wgrad(X, DY, layout="nk"))
+    assert np.isnan(out[1::2]).all()
+    total = host(K, N, seed=5)
+    expected = reference.linear_wgrad(X, DY, out_old=total.copy())
+    ptxgen.linear_wgrad(X, DY, out=total, accumulate=True)
+    same_bits(total, expected)
+
+
+def test_cupy_in_and_out():
+    cupy = pytest.importorskip("cupy")
+    y = ptxgen.linear(cupy.asarray(X), cupy.asarray(W.T.copy()).T, cupy.asarray(BIAS))
+    assert type(y) is cupy.ndarray
+    same_bits(y.get(), reference.linear(X, W, BIAS))
+
+
+def test_jax_in_and_out():
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() not in ("gpu", "cuda"):
+        pytest.skip("this JAX has no GPU backend")
+    y = ptxgen.linear(*map(jax.numpy.asarray, (X, W, BIAS)))
+    assert isinstance(y, jax.Array)
+    same_bits(y, reference.linear(X, W, BIAS))
+
+
+def test_dlpack_and_cuda_array_interface():
+    class Dlpack:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def __dlpack_device__(self):
+            return self.tensor.__dlpack_device__()
+
+        def __dlpack__(self, **options):
+            return self.tensor.__dlpack__(**options)
+
+    class Cai:
+        def __init__(self, tensor):
+            self.tensor = tensor
+            self.__cuda_array_interface__ = tensor.__cuda_array_interface__
+
+    expected = reference.linear(X, W, BIAS)
+    for kind in (Dlpack, Cai):
+        y = ptxgen.linear(kind(cuda(X)), kind(cuda(W)), kind(cuda(BIAS)))
+        assert type(y) is DeviceArray
+        same_bits(torch.from_dlpack(y).cpu(), expected, what=kind.__name__)
+        out = torch.empty(M, N, device="cuda")
+        ptxgen.linear(kind(cuda(X)), kind(cuda(W)), kind(cuda(BIAS)), out=kind(out))
+        torch.cuda.synchronize()
+        same_bits(out.cpu(), expected, what=kind.__name__)
+
+
+def test_the_framework_of_the_first_operand_decides():
+    y = ptxgen.linear(cuda(X), torch.nn.Parameter(cuda(W), requires_grad=False), cuda(BIAS))
+    assert type(y) is torch.Tensor
+    with pytest.raises(DeviceError, match="x is in host memory, w in cuda:0; move x to cuda:0"):
+        ptxgen.linear(X, cuda(W))
+
+
+# -- sizes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0), (1, 1, 1)])
+@pytest.mark.parametrize("layout", ["kn", "nk"])
+def test_zero_sizes_and_one(layout, m, n, k):
+    x, dy = host(m, k), host(m, n)
+    w, bias = host(*((k, n) if layout == "kn" else (n, k))), host(n)
+    for _ in range(3):
+        got = ptxgen.linear(cuda(x), cuda(w), cuda(bias), layout=layout, activation="gelu")
+        same_bits(got.cpu(), reference.linear(x, w, bias, layout=layout, activation="gelu"))
+        got = ptxgen.linear_dgrad(cuda(dy), cuda(w), layout=layout)
+        same_bits(got.cpu(), reference.linear_dgrad(dy, w, layout=layout))
+        shape = (k, n) if layout == "kn" else (n, k)
+        expected = np.zeros(shape, np.float32) if m == 0 else x.T @ dy
+        expected = expected if layout == "kn" or m == 0 else expected.T
+        same_bits(ptxgen.linear_wgrad(cuda(x), cuda(dy), layout=layout).cpu(), expected)
+        old = np.full(shape, -0.0, np.float32)
+        out = cuda(old)
+        ptxgen.linear_wgrad(cuda(x), cuda(dy), layout=layout, out=out, accumulate=True)
+        same_bits(out.cpu(), expected + old)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 3])
+def test_misaligned_pointers_and_strided_rows(offset):
+    for pitch in (K, K + 1, K + 2, 72):
+        x = Guarded(torch, M, K, pitch=pitch, offset=offset, values=X)
+        w = Guarded(torch, K, N, pitch=N + 3, offset=3 - offset, values=W)
+        out = Guarded(torch, M, N, pitch=N + offset, offset=offset)
+        for _ in range(3):
+            ptxgen.linear(x.view, w.view, cuda(BIAS), out=out.view)
+            same_bits(out.view.cpu(), reference.linear(X, W, BIAS), what=f"{offset=} {pitch=}")
+            assert out.intact() and x.intact() and w.intact()
+
+
+# -- streams, threads -------------------------------------------------------------------
+
+
+def test_a_graph_may_allocate_results_and_meet_kernels_for_the_first_time():
+    x, w = torch.randn(51, 333, device="cuda"), torch.randn(333, 77, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = ptxgen.linear(x, w, activation="silu")
+        dx = ptxgen.linear_dgrad(y, w)
+    for _ in range(3):
+        x.normal_()
+        graph.replay()
+        expected = reference.linear(x.cpu().numpy(), w.cpu().numpy(), activation="silu")
+        same_bits(y.cpu(), expected)
+        same_bits(dx.cpu(), reference.linear_dgrad(expected, w.cpu().numpy()))
+
+
+def test_work_is_ordered_on_the_current_stream_and_on_one_passed():
+    side = torch.cuda.Stream()
+    source, w = cuda(X), cuda(W)
+    expected = reference.linear(X, W)
+    for passed in (False, True, False, True):
+        x, y = torch.zeros_like(source), torch.empty(M, N, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(50_000_000)
+            x.copy_(source)
+            if not passed:
+                ptxgen.linear(x, w, out=y)
+        if passed:
+            ptxgen.linear(x, w, out=y, stream=side)
+        side.synchronize()
+        same_bits(y.cpu(), expected)
+
+
+def test_threads():
+    failures = []
+    cases = [(host(m, K, seed=m), m) for m in (1, 5, 33, 130)]
+    expected = {m: reference.linear(x, W) for x, m in cases}
+
+    def work():
+        try:
+            with torch.cuda.stream(torch.cuda.Stream()):
+                w = cuda(W)
+                for x, m in cases * 20:
+                    same_bits(ptxgen.linear(cuda(x), w).cpu(), expected[m], what=f"M={m}")
+        except BaseException as error:  # anything, to be told outside
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+def test_several_gpus():
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    for index in (1, 0, 1):
+        x, w = (torch.from_numpy(v).to(f"cuda:{index}") for v in (X, W))
+        for _ in range(3):
+            y = ptxgen.linear(x, w)
+            assert y.device.index == index
+            same_bits(y.cpu(), reference.linear(X, W))
+    with ptxgen.use_device("cuda:1"):
+        same_bits(ptxgen.linear(X, W), reference.linear(X, W))
+    with pytest.raises(DeviceError, match="x is in cuda:0, w in cuda:1"):
+        ptxgen.linear(torch.from_numpy(X).to("cuda:0"), torch.from_numpy(W).to("cuda:1"))
+
+
+# -- refusals ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_refusals_leave_everything_as_it_was(warm):
+    x, w, bias = cuda(X), cuda(W), cuda(BIAS)
+    out = Guarded(torch, M, N)
+    if warm:
+        for _ in range(3):
+            ptxgen.linear(x, w, bias, out=torch.empty(M, N, device="cuda"))
+    cases = (
+        (DtypeError, "x has dtype float16", (x.half(), w, bias), {}),
+        (DtypeError, "w has dtype bfloat16; takes float32, that of x", (x, w.bfloat16(), bias), {}),
+        (DtypeError, "out has dtype float64", (x, w), {"out": torch.empty(M, N).double().cuda()}),
+        (ShapeError, "w has shape .* K = 70, that of x", (x, w[1:], bias), {}),
+        (ShapeError, r"bias has shape \[40\]", (x, w, bias[1:]), {}),
+        (ShapeError, r"x has .*pass x\.contiguous", (torch.cat([x, x], 1)[:, ::2], w, bias), {}),
+        (ShapeError, "out shares memory with x", (x, w[:, :1]), {"out": x[:, :1]}),
+        (DeviceError, "bias in host memory", (x, w, bias.cpu()), {}),
+        (DeviceError, "x is a CPU torch tensor", (x.cpu(), w.cpu(), bias.cpu()), {}),
+        (GradError, "w requires grad", (x, w.clone().requires_grad_(), bias), {}),
+        (ShapeError, r"x is a lazily negated|x has", (torch.complex(x, x).conj().imag, w), {}),
+        (ShapeError, "to_dense", (x.to_sparse(), w), {}),
+        (DeviceError, "meta", (x.to("meta"), w), {}),
+    )
+    for error, message, arguments, options in cases:
+        with pytest.raises(error, match=message):
+            ptxgen.linear(*arguments, **{"out": out.view, **options})
+    torch.cuda.synchronize()
+    assert out.intact() and (out.rows == out.bits[0]).all()
+    assert torch.equal(x, cuda(X)) and torch.equal(w, cuda(W))
+
+
+def test_vmap_is_refused():
+    with pytest.raises(DeviceError, match="x is a torch tensor without memory"):
+        torch.vmap(lambda row: ptxgen.linear(row[None], cuda(W)))(cuda(X))
+
+
+def test_gradients_with_an_autograd_function():
+    class Linear(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return ptxgen.linear(x, w)
+
+        @staticmethod
+        def backward(ctx, dy):
+            x, w = ctx.saved_tensors
+            return ptxgen.linear_dgrad(dy, w), ptxgen.linear_wgrad(x, dy)
+
+    x, w = cuda(X).requires_grad_(), cuda(W).requires_grad_()
+    y = Linear.apply(x, w)
+    y.backward(cuda(DY))
+    same_bits(y.detach().cpu(), reference.linear(X, W))
+    same_bits(x.grad.cpu(), reference.linear_dgrad(DY, W))
+    same_bits(w.grad.cpu(), reference.linear_wgrad(X, DY))
+
+
+# -- cost -------------------------------------------------------------------------------
+
+
+def microseconds(call):
+    """The median host cost of ``call``, with the GPU never far behind."""
+    for _ in range(200):
+        call()
+    samples = []
+    for _ in range(31):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(100):
+            call()
+        samples.append((time.perf_counter() - start) * 1e4)
+    torch.cuda.synchronize()
+    return statistics.median(samples)
+
+
+def test_host_cost_is_told(capsys):
+    """Prints, asserts nothing about time: machines differ. The bits are checked."""
+    x, w, b = (torch.randn(s, device="cuda") for s in ((16, 64), (64, 64), (64,)))
+    out = torch.empty(16, 64, device="cuda")
+    rows = {
+        "torch.mm(out=)": lambda: torch.mm(x, w, out=out),
+        "torch.mm": lambda: torch.mm(x, w),
+        "linear(out=)": lambda: ptxgen.linear(x, w, out=out),
+        "linear": lambda: ptxgen.linear(x, w),
+        "linear(bias, gelu, out=)": lambda: ptxgen.linear(x, w, b, activation="gelu", out=out),
+        "linear_wgrad(accumulate, out=)": (
+            lambda: ptxgen.linear_wgrad(x, x, out=w, accumulate=True)
+        ),
+        "matmul(out=)": lambda: ptxgen.matmul(x, w, out=out),
+    }
+    costs = {name: microseconds(call) for name, call in rows.items()}
+    with capsys.disabled():
+        print("\nhost cost per call, µs:", {n: round(c, 2) for n, c in costs.items()})
+    ptxgen.linear(x, w, out=out)
+    assert same_on_gpu(torch, out, naive(torch, x, w, chunk_of("linear", 16, 64, 64)))

@@ -1,0 +1,127 @@
+"""Adding a kernel is one spec in tiles/: everything else follows from the registry.
+
+Tried on a copy of the checkout, as somebody who adds a kernel would: one edit, then the
+commands of docs/adding-a-kernel.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[1]
+ROOMS = ("ptxgen", "golden", "docs")
+
+# What the person writes: a spec, and a route that prefers it for some problem.
+EDIT = """
+
+import dataclasses
+
+from ptxgen.spec import M as _ROWS
+
+_OLD = next(r.kernels[0] for r in ROUTES["NN", "rows"] if len(r.kernels) == 1)
+_NEW = dataclasses.replace(_OLD, raster=_OLD.raster + 3)
+_ROUTE = Route((_NEW,), _ROWS.eq(54321), "a test wants it")
+ROUTES = {**ROUTES, ("NN", "rows"): (_ROUTE, *ROUTES["NN", "rows"])}
+"""
+
+
+class Copy:
+    """A copy of the checkout, and the commands run in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for room in ROOMS:
+            if (PROJECT / room).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(PROJECT / room, root / room, ignore=ignored)
+        shutil.copy(PROJECT / "pyproject.toml", root)
+
+    def python(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.root),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PTXGEN_CACHE_DIR": str(self.root / "cache"),
+        }
+        return subprocess.run(
+            [sys.executable, *argv],
+            cwd=self.root,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def ptxgen(self, *argv: str, status: int = 0) -> str:
+        done = self.python("-m", "ptxgen", *argv)
+        assert done.returncode == status, f"ptxgen {' '.join(argv)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def files(self) -> dict[str, str]:
+        """The digest of every file."""
+        return {
+            path.relative_to(self.root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for room in ROOMS
+            for path in (self.root / room).rglob("*")
+            if path.is_file()
+        }
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    return Copy(tmp_path_factory.mktemp("checkout"))
+
+
+def test_one_edit_adds_a_kernel(copy: Copy) -> None:
+    def names() -> set[str]:
+        return {row["name"] for row in json.loads(copy.ptxgen("list", "--json"))}
+
+    copy.ptxgen("generate")  # that it was current is not tested here
+    before, registry = copy.files(), names()
+    with (copy.root / "ptxgen/tiles/simt.py").open("a") as table:
+        table.write(EDIT)
+
+    (new,) = names() - registry
+    shown = json.loads(copy.ptxgen("show", new, "--json"))
+    assert [(r["layout"], r["plan"], r["route"]) for r in shown["routes"]] == [("NN", "rows", 0)]
+    assert shown["resources"] == {}
+    assert new in copy.ptxgen("render", new)
+
+    # Nobody can forget the rest: the gates fail until it is made.
+    problems = copy.ptxgen("golden", "check", new, status=1).splitlines()
+    assert {tuple(line.split()[:2]) for line in problems} >= {("missing", "compute_80")}
+    assert all(new in line for line in problems)
+    assert "nn_rows" in copy.ptxgen("generate", "--check", status=1)
+
+    copy.ptxgen("golden", "update", new)
+    copy.ptxgen("golden", "check", new)
+    copy.ptxgen("generate")
+    copy.ptxgen("generate", "--check")
+    shown = json.loads(copy.ptxgen("show", new, "--json"))
+    assert shown["resources"].keys() >= {"sm_90a"}
+    explained = json.loads(copy.ptxgen("explain", "linear", "54321", "64", "64", "--json"))
+    assert explained["choice"]["kernels"] == [new]
+    chosen = copy.python(
+        "-c",
+        "from ptxgen.dispatch import choose; print(*choose('linear', 'kn', 54321, 64, 64, "
+        "arch='sm_90', sms=132, align_a=16, align_b=16).kernels)",
+    )
+    assert chosen.stdout.split() == [new], chosen.stderr
+
+    # One file written by hand; the others are what the two commands wrote.
+    after = copy.files()
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert changed == {
+        "ptxgen/tiles/simt.py",
+        "ptxgen/dispatch/generated/nn_rows_f32_simt.py",
+        f"golden/compute_80/{new}.ptx",
+        "golden/resources.json",
+    }

@@ -1,0 +1,474 @@
+"""The ptxgen command: results, exit statuses, messages. No GPU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ptxgen import tiles
+from ptxgen.cli import main, parser, ui, work
+from ptxgen.contract import OPERATIONS
+from ptxgen.dispatch.emit import Difference
+from ptxgen.dispatch.prove import Result
+from ptxgen.errors import DeviceError
+from ptxgen.golden import Goldens, Usage
+from ptxgen.render import render
+
+PROJECT = Path(__file__).parents[1]
+NAME = next(iter(tiles.SPECS))
+SPEC = tiles.SPECS[NAME]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):
+    def call(*argv: object) -> tuple[int, str, str]:
+        try:
+            status = main([str(a) for a in argv])
+        except SystemExit as stop:  # argparse's way out
+            status = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("PTXGEN_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def subcommands(
+    of: argparse.ArgumentParser, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    yield path
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, sub in action.choices.items():
+                yield from subcommands(sub, (*path, name))
+
+
+# The options of a benchmark, --help too, are its module's.
+COMMANDS = [path for path in subcommands(parser()) if path != ("bench", "gemm")]
+
+
+def process(*argv: str, **options: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    return subprocess.run(
+        [sys.executable, *argv], text=True, env=environment, timeout=60, **options
+    )  # type: ignore[call-overload]
+
+
+# -- the command as a whole ----------------------------------------------------------
+def test_the_commands_are_those_of_the_design() -> None:
+    assert {path[0] for path in COMMANDS if path} == {
+        "list", "show", "explain", "render", "generate", "build", "golden", "prove", "cache",
+        "env", "demo", "bench",
+    }  # fmt: skip
+    assert {p[1] for p in COMMANDS if p[:1] == ("golden",) and p[1:]} == {"check", "update", "diff"}
+    assert {p[1] for p in COMMANDS if p[:1] == ("cache",) and p[1:]} == {"info", "verify", "clear"}
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "ptxgen")
+def test_help(path: tuple[str, ...], run) -> None:
+    status, out, err = run(*path, "--help")
+    assert (status, err) == (0, "")
+    assert out.startswith("usage: ptxgen")
+
+
+def test_usage_errors_are_status_2(run) -> None:
+    for argv in ((), ("nothing",), ("show",), ("explain", "linear", "1", "x", "1"), ("golden",)):
+        status, out, err = run(*argv)
+        assert (status, out) == (2, "") and "usage: ptxgen" in err
+    assert run("explain", "linear", 1, 1, 1, "--align", 5)[0] == 2
+    assert "takes 4, 8 or 16" in run("explain", "linear", 1, 1, 1, "--align", 5)[2]
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from ptxgen.cli import parser; parser().format_help();"
+        "print([m for m in ('cuda', 'jinja2', 'numpy', 'z3', 'ptxgen.tiles') if m in sys.modules])"
+    )
+    assert process("-c", code, stdout=subprocess.PIPE).stdout == "[]\n"
+
+
+def test_as_a_module_into_a_closed_pipe() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = process("-m", "ptxgen", "list", stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
+
+
+def test_interrupt_is_status_130(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ptxgen.dispatch.prove.prove", interrupted)
+    assert run("prove") == (130, "", "ptxgen: interrupted\n")
+
+
+# -- kernels -------------------------------------------------------------------------
+def test_list_names_every_kernel(run) -> None:
+    status, out, _ = run("list")
+    head, *rows = out.splitlines()
+    assert status == 0
+    assert head.split() == [
+        "kernel",
+        "family",
+        "layout",
+        "tile",
+        "threads",
+        "shared",
+        "regs",
+        "spills",
+    ]
+    assert [row.split()[0] for row in rows] == list(tiles.SPECS)
+
+
+def test_list_is_filtered(run) -> None:
+    rows = json.loads(run("list", "--layout", "tn", "--json")[1])
+    assert [r["name"] for r in rows] == [
+        n for n, s in tiles.SPECS.items() if getattr(s, "layout", "") == "TN"
+    ]
+    assert {r["layout"] for r in rows} == {"TN"}
+    status, out, err = run("list", "--layout", "XY")
+    assert (status, out) == (1, "") and "layouts NN, NT, TN" in err
+
+
+def test_list_shows_recorded_resources(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = Goldens(usage={("sm_90a", NAME): Usage(77, 8, 4, 16, 1024)})
+    monkeypatch.setattr("ptxgen.cli.kernels._goldens", lambda: recorded)
+    row = next(line for line in run("list")[1].splitlines() if line.startswith(NAME + " "))
+    assert row.split()[-2:] == ["77", "12"]
+    status, _, err = run("list", "--arch", "sm_80")
+    assert status == 0 and "no resources are recorded for sm_80 (recorded: sm_90a)" in err
+    found = next(r for r in json.loads(run("list", "--json")[1]) if r["name"] == NAME)
+    assert found["resources"]["sm_90a"]["registers"] == 77
+    assert "sm_90a  registers 77, spill stores 8" in run("show", NAME)[1]
+
+
+def test_show(run) -> None:
+    status, out, _ = run("show", NAME)
+    assert status == 0
+    assert out.splitlines()[0] == NAME
+    assert str(SPEC.requires) in out and str(SPEC.grid) in out
+    shown = json.loads(run("show", NAME, "--json")[1])
+    assert shown["derived"]["threads"] == SPEC.threads
+    assert shown["derived"]["shared_bytes"] == SPEC.shared_bytes
+    assert shown["fields"] == json.loads(SPEC.canonical())
+    assert shown["routes"]
+
+
+def test_show_knows_every_route_of_every_kernel(run) -> None:
+    for name in tiles.SPECS:
+        found = {
+            (r["layout"], r["plan"], r["route"])
+            for r in json.loads(run("show", name, "--json")[1])["routes"]
+        }
+        assert found == {
+            (*key, i)
+            for key, table in tiles.ROUTES.items()
+            for i, route in enumerate(table)
+            if name in [kernel.name for kernel in route.kernels]
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [("show",), ("render",), ("build",), ("golden", "check")])
+def test_an_unknown_kernel_is_status_2_with_a_proposal(command: tuple[str, ...], run) -> None:
+    status, out, err = run(*command, NAME[:-1])
+    assert (status, out) == (2, "")
+    assert f"there is no kernel {NAME[:-1]!r}; did you mean" in err and NAME in err
+    assert "see ptxgen list" in run(*command, "????")[2]
+
+
+def test_render(run, tmp_path: Path) -> None:
+    assert run("render", NAME) == (0, render(SPEC).rstrip("\n") + "\n", "")
+    path = tmp_path / "kernel.cu"
+    assert run("render", NAME, "-o", path)[0] == 0
+    assert path.read_text() == render(SPEC)
+    status, _, err = run("render", NAME, "-o", tmp_path / "no" / "kernel.cu")
+    assert status == 1 and err.startswith("ptxgen: --output") and err.count("\n") == 1
+
+
+def test_render_ptx(run) -> None:
+    status, out, _ = run("render", NAME, "--ptx")
+    assert status == 0 and f".visible .entry {NAME}(" in out and ".target sm_80" in out
+    assert ".target sm_90a" in run("render", NAME, "--ptx", "compute_90a")[1]
+
+
+def test_build(run, cache: Path) -> None:
+    status, out, _ = run("build", NAME, "--arch", "sm_80", "--arch", "sm_90a")
+    head, first, second, total = out.splitlines()
+    assert status == 0
+    assert head.split() == ["kernel", "arch", "regs", "spills", "shared", "bytes", "seconds"]
+    assert [line.split()[:2] for line in (first, second)] == [[NAME, "sm_80"], [NAME, "sm_90a"]]
+    assert float(first.split()[-1]) >= 0
+    assert total.startswith("2 kernels, 2 compiled in")
+    again = run("build", NAME, "--arch", "sm_80")[1].splitlines()
+    assert again[1].split()[-1] == "cached"
+    assert again[2].startswith("1 kernel, 0 compiled") and "1 from the cache" in again[2]
+    status, _, err = run("build", NAME, "--arch", "sm_1")
+    assert status == 1 and "unknown architecture 'sm_1'" in err
+
+
+def test_a_compile_error_names_its_log(run, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "ptxgen.render.render", lambda spec: f'extern "C" __global__ void {spec.name}() {{ oops; }}'
+    )
+    status, out, err = run("build", NAME, "--arch", "sm_90a")
+    assert (status, out) == (1, "")
+    said, where = err.splitlines()
+    assert said.startswith(f"ptxgen: {NAME} for sm_90a:") and '"oops" is undefined' in said
+    log = Path(where.rpartition(" ")[2])
+    assert '"oops" is undefined' in log.read_text()
+    log.unlink()
+    log.with_suffix(".cu").unlink()
+
+
+# -- routes --------------------------------------------------------------------------
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_explain(op: str, run) -> None:
+    status, out, _ = run("explain", op, 16, 128, 4096)
+    assert status == 0 and out.startswith(f"{op} M=16 N=128 K=4096")
+    found = json.loads(run("explain", op, 16, 128, 4096, "--align", "4,8", "--json")[1])
+    winner = found["candidates"][found["choice"]["route"]]
+    assert winner["kernels"] == found["choice"]["kernels"] and not winner["failures"]
+    assert (found["values"]["ALIGN_A"], found["values"]["ALIGN_B"]) == (4, 8)
+
+
+def test_explain_takes_the_names_that_build_takes(run) -> None:
+    plain = run("explain", "linear", 1, 2, 3, "--arch", "sm_90")
+    assert run("explain", "linear", 1, 2, 3, "--arch", "sm_90a") == plain
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("lineal", 1, 1, 1), "unknown operation 'lineal'"),
+        (("linear", 0, 1, 1), "M=0"),
+        (("linear", 1, 1, 1, "--layout", "xx"), "unknown layout"),
+        (("linear", 1, 1, 1, "--arch", "sm_1"), "unknown architecture"),
+        (("linear", 1, 1, 1, "--dtype", "int4"), "unknown dtype"),
+    ],
+)
+def test_explain_errors_are_one_line(argv: tuple[object, ...], said: str, run) -> None:
+    status, out, err = run("explain", *argv)
+    assert (status, out) == (1, "") and said in err and err.count("\n") == 1
+
+
+def test_generate(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def generate(check: bool) -> list[Difference]:
+        asked.append(check)
+        return [Difference(Path("nn.py"), "stale", "-old\n+new")]
+
+    monkeypatch.setattr("ptxgen.dispatch.emit.generate", generate)
+    status, out, err = run("generate", "--check")
+    assert status == 1 and "nn.py: stale" in out and "+new" in out and "`ptxgen generate`" in err
+    assert run("generate") == (0, "nn.py: was stale\n", "")
+    assert asked == [True, False]
+    monkeypatch.setattr("ptxgen.dispatch.emit.generate", lambda check: [])
+    assert run("generate", "--check")[0] == 0
+
+
+def test_prove(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = Result("coverage", "nn", ("sm_80",), "", True, 0.5)
+    bad = Result("grid", "nt", ("sm_80",), "route 1", False, 0.5, "too large", {"M": 7, "N": 9})
+
+    def proving(*results: Result) -> None:
+        def prove(report) -> list[Result]:
+            for result in results:
+                report(result)
+            return list(results)
+
+        monkeypatch.setattr("ptxgen.dispatch.prove.prove", prove)
+
+    proving(good, good)
+    status, out, err = run("prove")
+    assert (status, out) == (0, "all 2 goals proved in 1.0 s\n")
+    assert err == "nn on sm_80: 2 of 2 goals proved, 1.0 s\n"
+    assert "ok   coverage nn" in run("prove", "--verbose")[1]
+    proving(good, bad)
+    status, out, err = run("prove")
+    assert status == 1 and "too large [M=7, N=9]" in out and "1 of 2 goals failed" in err
+    status, out, _ = run("prove", "--json")
+    assert status == 1 and [r["ok"] for r in json.loads(out)] == [True, False]
+
+    def without_z3(report) -> list[Result]:
+        raise ModuleNotFoundError("No module named 'z3'", name="z3")
+
+    monkeypatch.setattr("ptxgen.dispatch.prove.prove", without_z3)
+    status, _, err = run("prove")
+    assert status == 1 and "pip install z3-solver" in err
+
+
+# -- cache, env, demo, bench ---------------------------------------------------------
+def test_cache(run, cache: Path) -> None:
+    assert json.loads(run("cache", "info", "--json")[1]) == {
+        "root": str(cache), "entries": 0, "bytes": 0, "temporaries": 0, "distrust": "",
+    }  # fmt: skip
+    run("build", NAME)
+    assert json.loads(run("cache", "info", "--json")[1])["entries"] == 1
+    assert run("cache", "verify")[:2] == (0, "1 entries, all sound\n")
+    (entry,) = cache.glob("*.kernel")
+    entry.write_bytes(entry.read_bytes()[:-1])
+    status, out, err = run("cache", "verify")
+    assert status == 1 and str(entry) in out and "--remove" in err
+    assert run("cache", "verify", "--remove")[0] == 1
+    assert run("cache", "verify")[0] == 0 and not entry.exists()
+    run("render", NAME, "--ptx")
+    entries = len(list(cache.glob("*.kernel")))
+    assert run("cache", "clear")[1] == f"removed {ui.plural(entries, 'file')} from {cache}\n"
+    assert "0, 0 bytes" in run("cache", "info")[1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="directories have no mode bits there")
+def test_a_warning_is_one_line(run, cache: Path) -> None:
+    cache.mkdir()
+    cache.chmod(0o777)
+    status, _, err = run("render", NAME, "--ptx")
+    assert status == 0
+    assert err.startswith(f"ptxgen: warning: the kernel cache {cache} is not used")
+    assert err.count("\n") == 1
+    assert "not used" in run("cache", "info")[1]
+
+
+def test_env(run, cache: Path) -> None:
+    found = json.loads(run("env", "--json")[1])
+    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert found["numpy"] == np.__version__
+    assert found["nvrtc_pinned"] == (found["nvrtc"] == "13.0.88")
+    assert found["cache"] == str(cache)
+    assert {line.split()[0] for line in run("env")[1].splitlines()} >= {"ptxgen", "driver", "nvrtc"}
+
+
+def test_env_without_a_compiler(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ptxgen.errors import CompileError
+
+    def missing() -> str:
+        raise CompileError("NVRTC cannot be loaded")
+
+    monkeypatch.setattr("ptxgen.compile.toolchain_version", missing)
+    status, out, _ = run("env")
+    assert status == 0 and "NVRTC cannot be loaded" in out
+
+
+def test_demo_without_a_gpu(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise DeviceError("there is no CUDA driver here; hint")
+
+    monkeypatch.setattr("ptxgen.runtime.default_device", none)
+    status, out, _ = run("demo", "--batch", 3, "--inputs", 5, "--outputs", 4)
+    assert status == 0
+    assert "No GPU can be used here: there is no CUDA driver here.\n" in out
+    assert "Computing needs one for now." in out
+    assert "rendered and compiled" in out and "sha256" in out
+    assert run("demo", "--batch", 0)[0] == 1
+
+
+def test_demo_with_a_device_compares_bits(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ptxgen
+    from ptxgen import reference
+
+    device = SimpleNamespace(name="Fake", arch="sm_90a", sms=132)
+    monkeypatch.setattr("ptxgen.runtime.default_device", lambda: device)
+    for op in ("linear", "linear_dgrad", "linear_wgrad"):
+        monkeypatch.setattr(ptxgen, op, getattr(reference, op), raising=False)
+    small = ("--batch", 3, "--inputs", 5, "--outputs", 4)
+    status, out, _ = run("demo", *small)
+    assert status == 0 and out.count("have the same bits") == 4
+
+    def wrong(dy: np.ndarray, w: np.ndarray) -> np.ndarray:
+        result = reference.linear_dgrad(dy, w)
+        result[1, 2] = np.nextafter(result[1, 2], np.float32(9))
+        return result
+
+    monkeypatch.setattr(ptxgen, "linear_dgrad", wrong)
+    status, out, _ = run("demo", *small)
+    assert status == 1 and "1 of 15 results differ, first at (1, 2)" in out
+
+
+def test_demo_tells_zeros_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    zero = np.zeros(3, np.float32)
+    assert not work._compare("same", zero, zero)
+    assert work._compare("sign", -zero, zero)
+    assert "0x80000000" in capsys.readouterr().out
+
+
+@pytest.mark.gpu
+def test_demo_on_a_gpu(run) -> None:
+    status, out, _ = run("demo")
+    assert status == 0 and out.count("have the same bits") == 4
+
+
+def test_bench_passes_its_arguments_on(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    module = SimpleNamespace(main=lambda argv: seen.append(argv) or 3)
+    monkeypatch.setitem(sys.modules, "ptxgen.bench", SimpleNamespace(gemm=module))
+    monkeypatch.setitem(sys.modules, "ptxgen.bench.gemm", module)
+    assert run("bench", "gemm", "--shapes", "decode", "--help")[0] == 3
+    assert seen == [["--shapes", "decode", "--help"]]
+    assert run("bench", "sort")[0] == 2
+
+
+# -- text on terminals ---------------------------------------------------------------
+def test_tables_are_aligned() -> None:
+    assert ui.table([("a", 7, None), ("long", 123, "x")], ("name", "n", "what")) == (
+        "name    n  what\n"
+        "a       7  -\n"
+        "long  123  x"
+    )  # fmt: skip
+    assert ui.pairs([("a", 1), ("long", "two\nlines")]) == "  a     1\n  long  two\n        lines"
+
+
+def test_sizes_and_plurals() -> None:
+    assert [ui.size(n) for n in (0, 1023, 1024, 1536, 1 << 20, 5 << 30)] == [
+        "0 bytes", "1023 bytes", "1.0 KiB", "1.5 KiB", "1.0 MiB", "5.0 GiB",
+    ]  # fmt: skip
+    assert (ui.plural(1, "kernel"), ui.plural(0, "kernel")) == ("1 kernel", "0 kernels")
+
+
+def test_progress_in_a_pipe_is_rare(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 1.0, 4.0, 5.0, 6.0, 11.0])
+    monkeypatch.setattr(ui, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with ui.Progress("compiling") as progress:
+        for done in range(1, 6):
+            progress(done, 9, SimpleNamespace(name="k"))
+    assert capsys.readouterr().err == "compiling: 3/9, 5 s\ncompiling: 5/9, 11 s\n"
+
+
+def test_progress_on_a_terminal_is_a_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    with ui.Progress("compiling") as progress:
+        progress(1, 2, SimpleNamespace(name="n" * 99))
+    drawn, cleared = capsys.readouterr().err.split("\x1b[K")[:2]
+    assert drawn.startswith("\rcompiling [" + "#" * 12 + "." * 12 + "] 1/2")
+    assert len(drawn) == 60 and cleared == "\r"
+
+
+def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal, pipe = SimpleNamespace(isatty=lambda: True), SimpleNamespace(isatty=lambda: False)
+    assert ui.paint("x", "red", terminal) == "\x1b[31mx\x1b[0m"
+    assert ui.paint("x", "red", pipe) == "x"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert ui.paint("x", "red", terminal) == "x"

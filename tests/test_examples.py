@@ -1,0 +1,50 @@
+"""The examples run, and say what they could not do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ptxgen
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SAYS = {
+    "quickstart": "same bits",
+    "batch_invariance": "the row's bits do not depend on M",
+    "explain_routes": "winner: route",
+    "own_kernel": "registers=",
+}
+
+
+def run(name: str) -> str:
+    """The output of an example, in a process of its own."""
+    path = os.pathsep.join(filter(None, (str(EXAMPLES.parent), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_example_is_tested_and_listed() -> None:
+    names = {path.stem for path in EXAMPLES.glob("*.py")}
+    assert names == SAYS.keys()
+    listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert all(f"`{name}.py`" in listed for name in names)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_example(name: str) -> None:
+    output = run(name)
+    assert SAYS[name] in output
+    alone = name in ("quickstart", "batch_invariance") and not ptxgen.devices()
+    assert ("There is no GPU here" in output) == alone

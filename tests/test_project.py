@@ -1,0 +1,54 @@
+"""The project's files agree with one another."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ptxgen.compile import TOOLCHAIN
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+REQUIREMENTS = [
+    *PROJECT["dependencies"],
+    *(r for extra in PROJECT["optional-dependencies"].values() for r in extra),
+]
+
+
+@pytest.mark.parametrize("requirement", sorted(set(REQUIREMENTS)))
+def test_every_dependency_is_justified(requirement: str) -> None:
+    found = re.fullmatch(r"([\w-]+)((?:>=|==)[\d.]+)(?:,<\d+)?", requirement)
+    assert found, requirement
+    rows = (ROOT / "docs/dependencies.md").read_text().splitlines()
+    bound = found[2].replace(">=", "≥ ").replace("==", "= ")
+    assert any(r.startswith(f"| {found[1]} | {bound}") for r in rows), f"{requirement} has no row"
+
+
+def test_the_pinned_compiler_is_the_one_of_the_goldens() -> None:
+    pinned = f"{TOOLCHAIN.distribution}=={TOOLCHAIN.nvrtc}"
+    assert pinned in PROJECT["optional-dependencies"]["test"]
+
+
+def test_makefile_has_the_targets_of_the_project() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    documented = set(re.findall(r"^([\w-]+):.*## ", makefile, re.MULTILINE))
+    phony = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split())
+    assert documented == phony >= {"run", "test", "test-gpu", "bench", "lint", "golden", "clean"}
+
+
+def test_ci_runs_the_tests() -> None:
+    script = ROOT / ".ci/run"
+    assert os.access(script, os.X_OK)
+    assert "exec make test" in script.read_text()
+    subprocess.run(["bash", "-n", script], check=True)
+
+
+def test_documents_link_to_files_that_exist() -> None:
+    for document in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"

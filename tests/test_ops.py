@@ -18,8 +18,8 @@ import ptxgen
 from ptxgen import cache, reference, render
 from ptxgen.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.dispatch import choose
-from ptxgen.errors import DeviceError, DtypeError, OptionError, ShapeError
-from ptxgen.ops import GradError, launch, run
+from ptxgen.errors import DeviceError, DtypeError, GradError, OptionError, ShapeError
+from ptxgen.ops import launch, run
 from ptxgen.runtime import arrays, device
 from ptxgen.tiles import ROUTES, SPECS
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ptxgen.activation import CODES
 from ptxgen.contract import ACTIVATIONS, OPERATIONS
-from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
 from ptxgen.ops.launch import launch, remember, storage_of
 from ptxgen.ops.problem import alignment, contiguous_copy, read
 from ptxgen.runtime import ArrayView, Call, extent, framework_of, resolve, torch_current, torch_key

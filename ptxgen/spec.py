@@ -158,8 +158,9 @@ class TileSpec(KernelSpec):
     """A GEMM kernel of the simt family.
 
     A CTA computes ``bm`` x ``bn`` outputs; a thread ``tm`` x ``tn``; a warp's lanes form a
-    ``lanes_m`` x ``lanes_n`` grid; a slice has ``warps_m`` x ``warps_n`` warps; ``slices``
-    groups of warps share the chunks of a split reduction inside the CTA.
+    ``lanes_m`` x ``lanes_n`` grid; a CTA has ``warps_m`` x ``warps_n`` warps, or ``slices``
+    times one warp (or part of one), which share the chunks of a split reduction: they never
+    wait for one another before the epilogue.
 
     ``split``: "none" (the plan must give one chunk), "slices" (any plan; partial sums are
     added in ascending order through shared memory) or "workspace" (a CTA per tile and chunk
@@ -267,8 +268,13 @@ class TileSpec(KernelSpec):
             self.slices,
             self.split,
         )
-        barriers = self.slices if self.slice_threads > WARP else 0
-        check(barriers <= 15, name, "slices have a named barrier each", barriers, 15)
+        check(
+            self.slices == 1 or self.warps_m * self.warps_n == 1,
+            name,
+            "warps of a slice, where there are several slices",
+            self.warps_m * self.warps_n,
+            1,
+        )
         arch = ARCHITECTURES[self.min_arch]
         check(
             self.threads <= arch.threads_per_cta,

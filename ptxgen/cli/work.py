@@ -12,7 +12,11 @@ from ptxgen.cli.ui import Progress, emit, plural
 from ptxgen.errors import DeviceError, OptionError, PtxgenError
 
 # name: (module with main(argv) -> status, help)
-_BENCHES = {"gemm": ("ptxgen.bench.gemm", "linear, linear_dgrad and linear_wgrad")}
+_BENCHES = {
+    "gemm": ("ptxgen.bench.gemm", "linear, linear_dgrad and linear_wgrad beside their peers"),
+    "kernels": ("ptxgen.bench.kernels", "every kernel that a problem admits, forced"),
+    "routes": ("ptxgen.bench.routes", "which kernel serves which sizes (needs no GPU)"),
+}
 
 
 def add_commands(commands: Any) -> None:

@@ -17,8 +17,10 @@ and large outputs keep running totals in shared memory.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ptxgen.expr import TRUE, Expr
-from ptxgen.spec import CHUNKS, SMS, M, N, ReduceSpec, Route, TileSpec
+from ptxgen.spec import CHUNKS, SMS, K, M, N, ReduceSpec, Route, TileSpec
 
 REDUCE = ReduceSpec(batch=16)
 
@@ -26,7 +28,6 @@ COPIES = {  # name: (of a k-contiguous operand, of an operand with contiguous ou
     "wide": ("staged", "vector"),
     "floats": ("transpose", "vector"),
     "kvector": ("kvector", "vector"),
-    "thin": ("kvector", "scalar"),
     "plain": ("transpose", "scalar"),
 }
 
@@ -53,8 +54,6 @@ def _gemm(
     k_copy, outer_copy = COPIES[copies]
     copy_a = k_copy if layout[0] == "N" else outer_copy
     copy_b = k_copy if layout[1] == "T" else outer_copy
-    if copies == "thin" and layout[1] == "N":
-        copy_b = "vector"
     return TileSpec(
         layout=layout,
         bm=tile[0],
@@ -147,14 +146,6 @@ THIN_SPLIT = {
         ),
         _thin_split(_gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "kvector", slices=8), 32),
     ),
-    "TN": (
-        _thin_split(_gemm("TN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "thin", slices=8), 8),
-        _thin_split(_gemm("TN", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "thin", slices=8), 32),
-    ),
-    "TT": (
-        _thin_split(_gemm("TT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "thin", slices=8), 8),
-        _thin_split(_gemm("TT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "thin", slices=8), 32),
-    ),
 }
 
 THIN = {
@@ -174,33 +165,33 @@ THIN = {
         _thin(_gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"), 16),
         _thin(_gemm("NT", (32, 64, 64), (4, 4), (8, 4), (1, 4), 3, "kvector"), 32),
     ),
-    "TN": (),
-    "TT": (),
 }
+
+
+def _turned(routes: tuple[Route, ...]) -> tuple[Route, ...]:
+    """The same routes for an m-contiguous A, which is thin here and travels by single floats."""
+    turned = []
+    for route in routes:
+        (spec,) = route.kernels
+        assert isinstance(spec, TileSpec)
+        spec = replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
+        turned.append(replace(route, kernels=(spec,)))
+    return tuple(turned)
+
+
+for _regime in (THIN_SPLIT, THIN):
+    _regime["TN"] = _turned(_regime["NN"])
+    _regime["TT"] = _turned(_regime["NT"])
 
 MEDIUM_SPLIT = {  # largest tile first
     "NN": (
-        _gemm(
-            "NN",
-            (128, 128, 16),
-            (8, 8),
-            (4, 8),
-            (4, 2),
-            2,
-            "floats",
-            slices=1,
-            ctas=2,
-            order="columns",
-        ),
-        _gemm("NN", (64, 128, 8), (16, 8), (4, 8), (1, 2), 4, "wide", slices=4),
+        _gemm("NN", (64, 256, 8), (16, 8), (4, 8), (1, 4), 4, "floats", slices=1, ctas=2),
         _gemm("NN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
         _gemm("NN", (16, 64, 16), (8, 4), (2, 16), (1, 1), 3, "wide", slices=8),
         _gemm("NN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
     ),
     "NT": (
         _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
-        _gemm("NT", (128, 64, 8), (16, 8), (8, 4), (1, 2), 4, "floats", slices=4),
-        _gemm("NT", (64, 64, 16), (8, 8), (8, 4), (1, 2), 3, "wide", slices=4),
         _gemm("NT", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
         _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "wide", slices=8),
         _gemm("NT", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "floats", slices=8),
@@ -218,7 +209,7 @@ MEDIUM_SPLIT = {  # largest tile first
             ctas=2,
             order="columns",
         ),
-        _gemm("TN", (64, 64, 16), (8, 8), (4, 8), (2, 1), 2, "wide", slices=8),
+        _gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),
         _gemm("TN", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
         _gemm("TN", (32, 32, 32), (4, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
         _gemm("TN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 3, "wide", slices=8),
@@ -232,7 +223,7 @@ MEDIUM_SPLIT = {  # largest tile first
 
 LARGE = {
     "NN": _gemm("NN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, order="columns"),
-    "NT": _gemm("NT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
+    "NT": _gemm("NT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, order="columns"),
     "TN": _gemm("TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
     "TT": _gemm("TT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
 }
@@ -308,11 +299,13 @@ def _batch() -> tuple[Route, ...]:
     middle = _gemm("TN", (64, 64, 32), (8, 4), (4, 8), (2, 2), 3, "wide", ctas=2, split="workspace")
     small = _gemm("TN", (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, "wide", ctas=4, split="workspace")
     plain = _gemm("TN", (32, 64, 16), (4, 4), (4, 8), (2, 2), 4, "plain", ctas=4, split="workspace")
+    flat = _gemm("TN", (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", ctas=4)
     return (
-        Route((large, REDUCE), SPLIT & _fills(large, 4), "large outputs, long batch"),
+        Route((large, REDUCE), SPLIT & (large.grid >= SMS * 6), "large outputs, long batch"),
         Route((middle, REDUCE), SPLIT & _fills(middle, 4), "middling outputs, long batch"),
         Route((small, REDUCE), SPLIT, "few outputs, long batch: a CTA per tile and chunk"),
         Route((plain, REDUCE), SPLIT, "unaligned, long batch"),
+        Route((flat,), UNSPLIT & (K <= 64) & _fills(flat, 4), "a short batch: stores decide"),
         *_medium_unsplit("TN"),
         *_plain("TN", split=False),
     )

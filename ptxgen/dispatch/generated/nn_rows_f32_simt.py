@@ -154,39 +154,18 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    tiles_64x256 = -(-m // 64) * -(-n // 256)
     # 11: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_b >= 16
-        and tiles_128x128 <= 2147483647
-        and chunks > 1
-        and sms * 6 <= tiles_128x128 * 4
-    ):
+    if align_b >= 16 and tiles_64x256 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_64x256 * 4:
         return Choice(
             route=11,
-            kernels=("simt_nn_f32_128x128x16_8x8_w4x2l4x8_s2_tv_slices1_c2_columns",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 12: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and tiles_64x128 <= 2147483647
-        and chunks > 1
-        and sms * 3 <= tiles_64x128 * 4
-    ):
-        return Choice(
-            route=12,
-            kernels=("simt_nn_f32_64x128x8_16x8_w1x2l4x8_s4_sv_slices4",),
-            grids=(tiles_64x128,),
+            kernels=("simt_nn_f32_64x256x8_16x8_w1x4l4x8_s4_tv_slices1_c2",),
+            grids=(tiles_64x256,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 13: the largest tile that gives 3/4 of the SMs one
+    # 12: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -195,14 +174,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_32x64 * 4
     ):
         return Choice(
-            route=13,
+            route=12,
             kernels=("simt_nn_f32_32x64x16_8x8_w1x1l4x8_s2_sv_slices8_columns",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 14: the largest tile that gives 3/4 of the SMs one
+    # 13: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -211,13 +190,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_16x64 * 4
     ):
         return Choice(
-            route=14,
+            route=13,
             kernels=("simt_nn_f32_16x64x16_8x4_w1x1l2x16_s3_sv_slices8",),
             grids=(tiles_16x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 15: few outputs, split
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 14: few outputs, split
     if (
         align_a >= 16
         and align_b >= 16
@@ -226,72 +206,72 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 > tiles_128x128 * 4
     ):
         return Choice(
-            route=15,
+            route=14,
             kernels=("simt_nn_f32_16x32x32_4x4_w1x1l4x8_s2_sv_slices8_columns",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_1x128 = -(-m // 1) * -(-n // 128)
-    # 16: M <= 1: the weight streams once
+    # 15: M <= 1: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_1x128 <= 2147483647 and m <= 1 and n >= 4096:
         return Choice(
-            route=16,
+            route=15,
             kernels=("simt_nn_f32_1x128x32_1x2_w1x2l1x32_s6_tv",),
             grids=(tiles_1x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_2x64 = -(-m // 2) * -(-n // 64)
-    # 17: M <= 2: the weight streams once
+    # 16: M <= 2: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_2x64 <= 2147483647 and m <= 2 and n >= 4096:
         return Choice(
-            route=17,
+            route=16,
             kernels=("simt_nn_f32_2x64x64_2x1_w1x2l1x32_s3_tv",),
             grids=(tiles_2x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 18: M <= 4: the weight streams once
+    # 17: M <= 4: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 4 and n >= 4096:
         return Choice(
-            route=18,
+            route=17,
             kernels=("simt_nn_f32_4x128x32_2x2_w1x4l2x16_s6_tv",),
             grids=(tiles_4x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 19: M <= 8: the weight streams once
+    # 18: M <= 8: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
         return Choice(
-            route=19,
+            route=18,
             kernels=("simt_nn_f32_8x64x64_4x2_w1x2l2x16_s3_tv",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 20: M <= 16: the weight streams once
+    # 19: M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
         return Choice(
-            route=20,
+            route=19,
             kernels=("simt_nn_f32_16x64x64_4x4_w1x2l4x8_s3_tv",),
             grids=(tiles_16x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 21: M <= 32: the weight streams once
+    # 20: M <= 32: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
         return Choice(
-            route=21,
+            route=20,
             kernels=("simt_nn_f32_32x128x32_8x4_w1x4l4x8_s4_tv",),
             grids=(tiles_32x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 22: the largest tile that gives 6/4 of the SMs one
+    # 21: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -301,14 +281,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=22,
+            route=21,
             kernels=("simt_nn_f32_128x128x16_8x8_w4x2l4x8_s3_sv_c2_columns",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 23: the largest tile that gives 4/4 of the SMs one
+    # 22: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16
         and chunks <= 1
@@ -317,13 +297,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=23,
+            route=22,
             kernels=("simt_nn_f32_64x64x32_8x4_w2x2l4x8_s2_tv_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 24: the largest tile that gives 4/4 of the SMs one
+    # 23: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16
         and chunks <= 1
@@ -332,13 +312,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x64 * 4
     ):
         return Choice(
-            route=24,
+            route=23,
             kernels=("simt_nn_f32_32x64x16_4x4_w2x2l4x8_s5_tv_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: the largest tile that gives 4/4 of the SMs one
+    # 24: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16
         and chunks <= 1
@@ -347,69 +327,69 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x32 * 4
     ):
         return Choice(
-            route=25,
+            route=24,
             kernels=("simt_nn_f32_32x32x32_4x4_w2x1l4x8_s4_tv_c6",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 26: few outputs: many small tiles shorten the wait
+    # 25: few outputs: many small tiles shorten the wait
     if align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=26,
+            route=25,
             kernels=("simt_nn_f32_16x32x32_2x2_w2x2l4x8_s4_tv_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: M <= 8: chunks side by side
+    # 26: M <= 8: chunks side by side
     if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=27,
+            route=26,
             kernels=("simt_nn_f32_8x32x16_4x2_w1x1l2x16_s4_ts_slices8",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: unaligned, few outputs, split
+    # 27: unaligned, few outputs, split
     if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
         return Choice(
-            route=28,
+            route=27,
             kernels=("simt_nn_f32_32x32x16_8x4_w1x1l4x8_s3_ts_slices8",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 29: the largest tile that gives 6/4 of the SMs one
+    # 28: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=29,
+            route=28,
             kernels=("simt_nn_f32_128x128x8_8x8_w4x2l4x8_s4_ts_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 30: the largest tile that gives 4/4 of the SMs one
+    # 29: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
         return Choice(
-            route=30,
+            route=29,
             kernels=("simt_nn_f32_64x64x16_8x4_w2x2l4x8_s4_ts_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 31: unaligned, few outputs
+    # 30: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=31,
+            route=30,
             kernels=("simt_nn_f32_16x32x32_2x2_w2x2l4x8_s4_ts_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 32: everything else: any size, alignment and plan
+    # 31: everything else: any size, alignment and plan
     return Choice(
-        route=32,
+        route=31,
         kernels=("simt_nn_f32_64x64x16_8x4_w2x2l4x8_s3_ts_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,
@@ -451,82 +431,68 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 11: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_b >= 16
-        and tiles_128x128 <= 2147483647
-        and chunks > 1
-        and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(
-            route=11,
-            kernels=("simt_nn_f32_128x128x16_8x8_w4x2l4x8_s2_tv_slices1_c2_columns",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_1x128 = -(-m // 1) * -(-n // 128)
-    # 16: M <= 1: the weight streams once
+    # 15: M <= 1: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_1x128 <= 2147483647 and m <= 1 and n >= 4096:
         return Choice(
-            route=16,
+            route=15,
             kernels=("simt_nn_f32_1x128x32_1x2_w1x2l1x32_s6_tv",),
             grids=(tiles_1x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_2x64 = -(-m // 2) * -(-n // 64)
-    # 17: M <= 2: the weight streams once
+    # 16: M <= 2: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_2x64 <= 2147483647 and m <= 2 and n >= 4096:
         return Choice(
-            route=17,
+            route=16,
             kernels=("simt_nn_f32_2x64x64_2x1_w1x2l1x32_s3_tv",),
             grids=(tiles_2x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 18: M <= 4: the weight streams once
+    # 17: M <= 4: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 4 and n >= 4096:
         return Choice(
-            route=18,
+            route=17,
             kernels=("simt_nn_f32_4x128x32_2x2_w1x4l2x16_s6_tv",),
             grids=(tiles_4x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 19: M <= 8: the weight streams once
+    # 18: M <= 8: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
         return Choice(
-            route=19,
+            route=18,
             kernels=("simt_nn_f32_8x64x64_4x2_w1x2l2x16_s3_tv",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 20: M <= 16: the weight streams once
+    # 19: M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
         return Choice(
-            route=20,
+            route=19,
             kernels=("simt_nn_f32_16x64x64_4x4_w1x2l4x8_s3_tv",),
             grids=(tiles_16x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 21: M <= 32: the weight streams once
+    # 20: M <= 32: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
         return Choice(
-            route=21,
+            route=20,
             kernels=("simt_nn_f32_32x128x32_8x4_w1x4l4x8_s4_tv",),
             grids=(tiles_32x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 22: the largest tile that gives 6/4 of the SMs one
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 21: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -536,14 +502,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=22,
+            route=21,
             kernels=("simt_nn_f32_128x128x16_8x8_w4x2l4x8_s3_sv_c2_columns",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 23: the largest tile that gives 4/4 of the SMs one
+    # 22: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16
         and chunks <= 1
@@ -552,14 +518,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=23,
+            route=22,
             kernels=("simt_nn_f32_64x64x32_8x4_w2x2l4x8_s2_tv_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 24: the largest tile that gives 4/4 of the SMs one
+    # 23: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16
         and chunks <= 1
@@ -568,14 +534,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x64 * 4
     ):
         return Choice(
-            route=24,
+            route=23,
             kernels=("simt_nn_f32_32x64x16_4x4_w2x2l4x8_s5_tv_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 25: the largest tile that gives 4/4 of the SMs one
+    # 24: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16
         and chunks <= 1
@@ -584,61 +550,61 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x32 * 4
     ):
         return Choice(
-            route=25,
+            route=24,
             kernels=("simt_nn_f32_32x32x32_4x4_w2x1l4x8_s4_tv_c6",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 26: few outputs: many small tiles shorten the wait
+    # 25: few outputs: many small tiles shorten the wait
     if align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=26,
+            route=25,
             kernels=("simt_nn_f32_16x32x32_2x2_w2x2l4x8_s4_tv_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: M <= 8: chunks side by side
+    # 26: M <= 8: chunks side by side
     if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=27,
+            route=26,
             kernels=("simt_nn_f32_8x32x16_4x2_w1x1l2x16_s4_ts_slices8",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 29: the largest tile that gives 6/4 of the SMs one
+    # 28: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=29,
+            route=28,
             kernels=("simt_nn_f32_128x128x8_8x8_w4x2l4x8_s4_ts_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 30: the largest tile that gives 4/4 of the SMs one
+    # 29: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
         return Choice(
-            route=30,
+            route=29,
             kernels=("simt_nn_f32_64x64x16_8x4_w2x2l4x8_s4_ts_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 31: unaligned, few outputs
+    # 30: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=31,
+            route=30,
             kernels=("simt_nn_f32_16x32x32_2x2_w2x2l4x8_s4_ts_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 32: everything else: any size, alignment and plan
+    # 31: everything else: any size, alignment and plan
     return Choice(
-        route=32,
+        route=31,
         kernels=("simt_nn_f32_64x64x16_8x4_w2x2l4x8_s3_ts_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,

@@ -149,34 +149,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 11: the largest tile that gives 3/4 of the SMs one
-    if tiles_128x64 <= 2147483647 and chunks > 1 and sms * 3 <= tiles_128x64 * 4:
-        return Choice(
-            route=11,
-            kernels=("simt_nt_f32_128x64x8_16x8_w1x2l8x4_s4_tt_slices4",),
-            grids=(tiles_128x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 12: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and tiles_64x64 <= 2147483647
-        and chunks > 1
-        and sms * 3 <= tiles_64x64 * 4
-    ):
-        return Choice(
-            route=12,
-            kernels=("simt_nt_f32_64x64x16_8x8_w1x2l8x4_s3_ss_slices4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 13: the largest tile that gives 3/4 of the SMs one
+    # 11: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -185,13 +159,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x32 * 4
     ):
         return Choice(
-            route=13,
+            route=11,
             kernels=("simt_nt_f32_64x32x16_8x8_w1x1l8x4_s2_ss_slices8_columns",),
             grids=(tiles_64x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 14: the largest tile that gives 3/4 of the SMs one
+    # 12: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -200,24 +174,24 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_32x32 * 4
     ):
         return Choice(
-            route=14,
+            route=12,
             kernels=("simt_nt_f32_32x32x16_8x4_w1x1l4x8_s4_ss_slices8",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 15: few outputs, split
+    # 13: few outputs, split
     if tiles_16x32 <= 2147483647 and chunks > 1 and sms * 4 > tiles_128x128 * 4:
         return Choice(
-            route=15,
+            route=13,
             kernels=("simt_nt_f32_16x32x16_4x4_w1x1l4x8_s4_tt_slices8",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_1x64 = -(-m // 1) * -(-n // 64)
-    # 16: M <= 1: the weight streams once
+    # 14: M <= 1: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -227,14 +201,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=16,
+            route=14,
             kernels=("simt_nt_f32_1x64x64_1x1_w1x2l1x32_s3_kk",),
             grids=(tiles_1x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_2x128 = -(-m // 2) * -(-n // 128)
-    # 17: M <= 2: the weight streams once
+    # 15: M <= 2: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -244,14 +218,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=17,
+            route=15,
             kernels=("simt_nt_f32_2x128x64_1x2_w1x4l2x16_s3_kk",),
             grids=(tiles_2x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 18: M <= 4: the weight streams once
+    # 16: M <= 4: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -261,14 +235,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=18,
+            route=16,
             kernels=("simt_nt_f32_4x128x64_2x2_w1x4l2x16_s3_kk",),
             grids=(tiles_4x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_8x128 = -(-m // 8) * -(-n // 128)
-    # 19: M <= 8: the weight streams once
+    # 17: M <= 8: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -278,14 +252,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=19,
+            route=17,
             kernels=("simt_nt_f32_8x128x64_2x2_w1x8l4x8_s3_kk",),
             grids=(tiles_8x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x128 = -(-m // 16) * -(-n // 128)
-    # 20: M <= 16: the weight streams once
+    # 18: M <= 16: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -295,14 +269,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=20,
+            route=18,
             kernels=("simt_nt_f32_16x128x64_4x4_w1x4l4x8_s3_kk",),
             grids=(tiles_16x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 21: M <= 32: the weight streams once
+    # 19: M <= 32: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -312,13 +286,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=21,
+            route=19,
             kernels=("simt_nt_f32_32x64x64_4x4_w1x4l8x4_s3_kk",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 22: the largest tile that gives 6/4 of the SMs one
+    # 20: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -328,13 +302,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=22,
-            kernels=("simt_nt_f32_128x128x16_8x8_w4x2l4x8_s3_ss_c2",),
+            route=20,
+            kernels=("simt_nt_f32_128x128x16_8x8_w4x2l4x8_s3_ss_c2_columns",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 23: the largest tile that gives 4/4 of the SMs one
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 21: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -344,51 +319,51 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=23,
+            route=21,
             kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 24: the largest tile that gives 4/4 of the SMs one
+    # 22: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_32x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_32x64 * 4:
         return Choice(
-            route=24,
+            route=22,
             kernels=("simt_nt_f32_32x64x16_4x4_w2x2l4x8_s5_tt_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: the largest tile that gives 4/4 of the SMs one
+    # 23: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_32x32 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_32x32 * 4:
         return Choice(
-            route=25,
+            route=23,
             kernels=("simt_nt_f32_32x32x32_4x4_w2x1l4x8_s4_tt_c6",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 26: few outputs: many small tiles shorten the wait
+    # 24: few outputs: many small tiles shorten the wait
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=26,
+            route=24,
             kernels=("simt_nt_f32_16x32x32_2x2_w2x2l4x8_s4_tt_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: the largest tile that gives 6/4 of the SMs one
+    # 25: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=27,
+            route=25,
             kernels=("simt_nt_f32_128x128x8_8x8_w4x2l4x8_s4_tt_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: everything else: any size, alignment and plan
+    # 26: everything else: any size, alignment and plan
     return Choice(
-        route=28,
+        route=26,
         kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s3_tt_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,
@@ -438,7 +413,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             chunk=chunk,
         )
     tiles_1x64 = -(-m // 1) * -(-n // 64)
-    # 16: M <= 1: the weight streams once
+    # 14: M <= 1: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -448,14 +423,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=16,
+            route=14,
             kernels=("simt_nt_f32_1x64x64_1x1_w1x2l1x32_s3_kk",),
             grids=(tiles_1x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 21: M <= 32: the weight streams once
+    # 19: M <= 32: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -465,13 +440,13 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=21,
+            route=19,
             kernels=("simt_nt_f32_32x64x64_4x4_w1x4l8x4_s3_kk",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 22: the largest tile that gives 6/4 of the SMs one
+    # 20: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -481,14 +456,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=22,
-            kernels=("simt_nt_f32_128x128x16_8x8_w4x2l4x8_s3_ss_c2",),
+            route=20,
+            kernels=("simt_nt_f32_128x128x16_8x8_w4x2l4x8_s3_ss_c2_columns",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 23: the largest tile that gives 4/4 of the SMs one
+    # 21: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -498,53 +473,53 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=23,
+            route=21,
             kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 24: the largest tile that gives 4/4 of the SMs one
+    # 22: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_32x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_32x64 * 4:
         return Choice(
-            route=24,
+            route=22,
             kernels=("simt_nt_f32_32x64x16_4x4_w2x2l4x8_s5_tt_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 25: the largest tile that gives 4/4 of the SMs one
+    # 23: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_32x32 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_32x32 * 4:
         return Choice(
-            route=25,
+            route=23,
             kernels=("simt_nt_f32_32x32x32_4x4_w2x1l4x8_s4_tt_c6",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 26: few outputs: many small tiles shorten the wait
+    # 24: few outputs: many small tiles shorten the wait
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=26,
+            route=24,
             kernels=("simt_nt_f32_16x32x32_2x2_w2x2l4x8_s4_tt_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: the largest tile that gives 6/4 of the SMs one
+    # 25: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=27,
+            route=25,
             kernels=("simt_nt_f32_128x128x8_8x8_w4x2l4x8_s4_tt_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: everything else: any size, alignment and plan
+    # 26: everything else: any size, alignment and plan
     return Choice(
-        route=28,
+        route=26,
         kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s3_tt_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,

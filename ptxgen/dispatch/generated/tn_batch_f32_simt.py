@@ -20,7 +20,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 * chunks <= 2147483647
         and -(-(m * n) // 256) <= 2147483647
         and chunks > 1
-        and sms * 4 <= tiles_128x128 * 4
+        and sms * 6 <= tiles_128x128 * chunks
     ):
         return Choice(
             route=0,
@@ -78,7 +78,25 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    # 4: the largest tile that gives 6/4 of the SMs one
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 4: a short batch: stores decide
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x128 <= 2147483647
+        and chunks <= 1
+        and k <= 64
+        and sms * 4 <= tiles_64x128 * 4
+    ):
+        return Choice(
+            route=4,
+            kernels=("simt_tn_f32_64x128x16_8x8_w2x2l4x8_s2_vv_c4",),
+            grids=(tiles_64x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 5: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -88,13 +106,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=4,
+            route=5,
             kernels=("simt_tn_f32_128x128x32_8x8_w4x2l4x8_s3_vv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 5: the largest tile that gives 4/4 of the SMs one
+    # 6: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -104,13 +122,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=5,
+            route=6,
             kernels=("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s2_vv_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 6: the largest tile that gives 4/4 of the SMs one
+    # 7: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -120,14 +138,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x64 * 4
     ):
         return Choice(
-            route=6,
+            route=7,
             kernels=("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s5_vv_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 7: the largest tile that gives 4/4 of the SMs one
+    # 8: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -137,14 +155,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x32 * 4
     ):
         return Choice(
-            route=7,
+            route=8,
             kernels=("simt_tn_f32_32x32x32_4x4_w2x1l4x8_s4_vv_c6",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 8: few outputs: many small tiles shorten the wait
+    # 9: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16
         and align_b >= 16
@@ -153,42 +171,42 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
     ):
         return Choice(
-            route=8,
+            route=9,
             kernels=("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_vv_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 9: the largest tile that gives 6/4 of the SMs one
+    # 10: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=9,
+            route=10,
             kernels=("simt_tn_f32_128x128x8_8x8_w4x2l4x8_s4_ss_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 10: the largest tile that gives 4/4 of the SMs one
+    # 11: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
         return Choice(
-            route=10,
+            route=11,
             kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 11: unaligned, few outputs
+    # 12: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=11,
+            route=12,
             kernels=("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 12: everything else: any size, alignment and plan
+    # 13: everything else: any size, alignment and plan
     return Choice(
-        route=12,
+        route=13,
         kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s3_ss_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,

@@ -11,28 +11,116 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_80, sm_90."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 0: M <= 8: chunks side by side
-    if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
+    tiles_1x32 = -(-m // 1) * -(-n // 32)
+    # 0: M <= 1: chunks side by side
+    if align_b >= 16 and tiles_1x32 <= 2147483647 and chunks > 1 and m <= 1:
         return Choice(
             route=0,
+            kernels=("simt_tn_f32_1x32x32_1x2_w1x1l1x16_s4_sv_slices8",),
+            grids=(tiles_1x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_2x32 = -(-m // 2) * -(-n // 32)
+    # 1: M <= 2: chunks side by side
+    if align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 2 and n <= 2048:
+        return Choice(
+            route=1,
+            kernels=("simt_tn_f32_2x32x32_1x2_w1x1l2x16_s4_sv_slices8",),
+            grids=(tiles_2x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 2: M <= 2: chunks side by side
+    if align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 2:
+        return Choice(
+            route=2,
+            kernels=("simt_tn_f32_2x32x16_2x4_w1x1l1x8_s4_sv_slices8",),
+            grids=(tiles_2x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_4x32 = -(-m // 4) * -(-n // 32)
+    # 3: M <= 4: chunks side by side
+    if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4 and n <= 2048:
+        return Choice(
+            route=3,
+            kernels=("simt_tn_f32_4x32x32_1x4_w1x1l4x8_s4_sv_slices8",),
+            grids=(tiles_4x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 4: M <= 4: chunks side by side
+    if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
+        return Choice(
+            route=4,
+            kernels=("simt_tn_f32_4x32x16_2x4_w1x1l2x8_s4_sv_slices8",),
+            grids=(tiles_4x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    # 5: M <= 8: chunks side by side
+    if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8 and n <= 2048:
+        return Choice(
+            route=5,
+            kernels=("simt_tn_f32_8x16x32_2x2_w1x1l4x8_s4_sv_slices8",),
+            grids=(tiles_8x16,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 6: M <= 8: chunks side by side
+    if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
+        return Choice(
+            route=6,
             kernels=("simt_tn_f32_8x32x16_4x2_w1x1l2x16_s4_sv_slices8",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
+    tiles_16x16 = -(-m // 16) * -(-n // 16)
+    # 7: M <= 16: chunks side by side
+    if align_b >= 16 and tiles_16x16 <= 2147483647 and chunks > 1 and m <= 16 and n <= 2048:
+        return Choice(
+            route=7,
+            kernels=("simt_tn_f32_16x16x32_4x4_w1x1l4x4_s3_sv_slices8",),
+            grids=(tiles_16x16,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 8: M <= 16: chunks side by side
+    if align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1 and m <= 16:
+        return Choice(
+            route=8,
+            kernels=("simt_tn_f32_16x32x16_4x4_w1x1l4x8_s4_sv_slices8",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x16 = -(-m // 32) * -(-n // 16)
+    # 9: M <= 32: chunks side by side
+    if align_b >= 16 and tiles_32x16 <= 2147483647 and chunks > 1 and m <= 32 and n <= 2048:
+        return Choice(
+            route=9,
+            kernels=("simt_tn_f32_32x16x16_4x4_w1x1l8x4_s4_sv_slices8",),
+            grids=(tiles_32x16,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 1: M <= 32: chunks side by side
+    # 10: M <= 32: chunks side by side
     if align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and m <= 32:
         return Choice(
-            route=1,
-            kernels=("simt_tn_f32_32x32x16_8x4_w1x1l4x8_s3_sv_slices8",),
+            route=10,
+            kernels=("simt_tn_f32_32x32x16_4x8_w1x1l8x4_s3_sv_slices8",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: the largest tile that gives 6/4 of the SMs one
+    # 11: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -41,14 +129,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=2,
+            route=11,
             kernels=("simt_tn_f32_128x128x16_8x8_w4x2l4x8_s2_vv_slices1_c2_columns",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 3: the largest tile that gives 3/4 of the SMs one
+    # 12: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -57,14 +145,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=3,
-            kernels=("simt_tn_f32_64x64x16_8x8_w2x1l4x8_s2_vv_slices8",),
+            route=12,
+            kernels=("simt_tn_f32_64x64x8_16x8_w1x1l4x8_s4_vv_slices8",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 4: the largest tile that gives 3/4 of the SMs one
+    # 13: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -73,13 +161,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x32 * 4
     ):
         return Choice(
-            route=4,
+            route=13,
             kernels=("simt_tn_f32_64x32x16_8x8_w1x1l8x4_s2_vv_slices8_columns",),
             grids=(tiles_64x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 5: the largest tile that gives 3/4 of the SMs one
+    # 14: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -88,14 +176,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_32x32 * 4
     ):
         return Choice(
-            route=5,
+            route=14,
             kernels=("simt_tn_f32_32x32x32_4x8_w1x1l8x4_s2_vv_slices8_columns",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 6: few outputs, split
+    # 15: few outputs, split
     if (
         align_a >= 16
         and align_b >= 16
@@ -104,13 +191,73 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 > tiles_128x128 * 4
     ):
         return Choice(
-            route=6,
+            route=15,
             kernels=("simt_tn_f32_16x32x32_4x4_w1x1l4x8_s3_vv_slices8",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 7: the largest tile that gives 6/4 of the SMs one
+    tiles_1x128 = -(-m // 1) * -(-n // 128)
+    # 16: M <= 1: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_1x128 <= 2147483647 and m <= 1 and n >= 4096:
+        return Choice(
+            route=16,
+            kernels=("simt_tn_f32_1x128x32_1x2_w1x2l1x32_s6_sv",),
+            grids=(tiles_1x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_2x64 = -(-m // 2) * -(-n // 64)
+    # 17: M <= 2: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_2x64 <= 2147483647 and m <= 2 and n >= 4096:
+        return Choice(
+            route=17,
+            kernels=("simt_tn_f32_2x64x64_2x1_w1x2l1x32_s3_sv",),
+            grids=(tiles_2x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_4x128 = -(-m // 4) * -(-n // 128)
+    # 18: M <= 4: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 4 and n >= 4096:
+        return Choice(
+            route=18,
+            kernels=("simt_tn_f32_4x128x32_2x2_w1x4l2x16_s6_sv",),
+            grids=(tiles_4x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 19: M <= 8: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
+        return Choice(
+            route=19,
+            kernels=("simt_tn_f32_8x64x64_4x2_w1x2l2x16_s3_sv",),
+            grids=(tiles_8x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 20: M <= 16: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
+        return Choice(
+            route=20,
+            kernels=("simt_tn_f32_16x64x64_4x4_w1x2l4x8_s3_sv",),
+            grids=(tiles_16x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 21: M <= 32: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
+        return Choice(
+            route=21,
+            kernels=("simt_tn_f32_32x128x32_8x4_w1x4l4x8_s4_sv",),
+            grids=(tiles_32x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 22: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -120,13 +267,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=7,
+            route=22,
             kernels=("simt_tn_f32_128x128x32_8x8_w4x2l4x8_s3_vv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 8: the largest tile that gives 4/4 of the SMs one
+    # 23: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -136,14 +283,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=8,
+            route=23,
             kernels=("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s2_vv_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 9: the largest tile that gives 4/4 of the SMs one
+    # 24: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -153,13 +300,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x64 * 4
     ):
         return Choice(
-            route=9,
+            route=24,
             kernels=("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s5_vv_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 10: the largest tile that gives 4/4 of the SMs one
+    # 25: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -169,13 +316,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x32 * 4
     ):
         return Choice(
-            route=10,
+            route=25,
             kernels=("simt_tn_f32_32x32x32_4x4_w2x1l4x8_s4_vv_c6",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 11: few outputs: many small tiles shorten the wait
+    # 26: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16
         and align_b >= 16
@@ -184,60 +331,60 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
     ):
         return Choice(
-            route=11,
+            route=26,
             kernels=("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_vv_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 12: M <= 8: chunks side by side
+    # 27: M <= 8: chunks side by side
     if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=12,
+            route=27,
             kernels=("simt_tn_f32_8x32x16_4x2_w1x1l2x16_s4_ss_slices8",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 13: unaligned, few outputs, split
+    # 28: unaligned, few outputs, split
     if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
         return Choice(
-            route=13,
+            route=28,
             kernels=("simt_tn_f32_32x32x16_8x4_w1x1l4x8_s3_ss_slices8",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 14: the largest tile that gives 6/4 of the SMs one
+    # 29: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=14,
+            route=29,
             kernels=("simt_tn_f32_128x128x8_8x8_w4x2l4x8_s4_ss_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 15: the largest tile that gives 4/4 of the SMs one
+    # 30: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
         return Choice(
-            route=15,
+            route=30,
             kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 16: unaligned, few outputs
+    # 31: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=16,
+            route=31,
             kernels=("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 17: everything else: any size, alignment and plan
+    # 32: everything else: any size, alignment and plan
     return Choice(
-        route=17,
+        route=32,
         kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s3_ss_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,
@@ -249,18 +396,78 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_86, sm_89, sm_120."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
+    tiles_2x32 = -(-m // 2) * -(-n // 32)
+    # 2: M <= 2: chunks side by side
+    if align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 2:
+        return Choice(
+            route=2,
+            kernels=("simt_tn_f32_2x32x16_2x4_w1x1l1x8_s4_sv_slices8",),
+            grids=(tiles_2x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_4x32 = -(-m // 4) * -(-n // 32)
+    # 4: M <= 4: chunks side by side
+    if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
+        return Choice(
+            route=4,
+            kernels=("simt_tn_f32_4x32x16_2x4_w1x1l2x8_s4_sv_slices8",),
+            grids=(tiles_4x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    # 5: M <= 8: chunks side by side
+    if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8 and n <= 2048:
+        return Choice(
+            route=5,
+            kernels=("simt_tn_f32_8x16x32_2x2_w1x1l4x8_s4_sv_slices8",),
+            grids=(tiles_8x16,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 0: M <= 8: chunks side by side
+    # 6: M <= 8: chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=0,
+            route=6,
             kernels=("simt_tn_f32_8x32x16_4x2_w1x1l2x16_s4_sv_slices8",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
+    tiles_16x16 = -(-m // 16) * -(-n // 16)
+    # 7: M <= 16: chunks side by side
+    if align_b >= 16 and tiles_16x16 <= 2147483647 and chunks > 1 and m <= 16 and n <= 2048:
+        return Choice(
+            route=7,
+            kernels=("simt_tn_f32_16x16x32_4x4_w1x1l4x4_s3_sv_slices8",),
+            grids=(tiles_16x16,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 8: M <= 16: chunks side by side
+    if align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1 and m <= 16:
+        return Choice(
+            route=8,
+            kernels=("simt_tn_f32_16x32x16_4x4_w1x1l4x8_s4_sv_slices8",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x16 = -(-m // 32) * -(-n // 16)
+    # 9: M <= 32: chunks side by side
+    if align_b >= 16 and tiles_32x16 <= 2147483647 and chunks > 1 and m <= 32 and n <= 2048:
+        return Choice(
+            route=9,
+            kernels=("simt_tn_f32_32x16x16_4x4_w1x1l8x4_s4_sv_slices8",),
+            grids=(tiles_32x16,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: the largest tile that gives 6/4 of the SMs one
+    # 11: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -269,13 +476,73 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=2,
+            route=11,
             kernels=("simt_tn_f32_128x128x16_8x8_w4x2l4x8_s2_vv_slices1_c2_columns",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 7: the largest tile that gives 6/4 of the SMs one
+    tiles_1x128 = -(-m // 1) * -(-n // 128)
+    # 16: M <= 1: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_1x128 <= 2147483647 and m <= 1 and n >= 4096:
+        return Choice(
+            route=16,
+            kernels=("simt_tn_f32_1x128x32_1x2_w1x2l1x32_s6_sv",),
+            grids=(tiles_1x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_2x64 = -(-m // 2) * -(-n // 64)
+    # 17: M <= 2: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_2x64 <= 2147483647 and m <= 2 and n >= 4096:
+        return Choice(
+            route=17,
+            kernels=("simt_tn_f32_2x64x64_2x1_w1x2l1x32_s3_sv",),
+            grids=(tiles_2x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_4x128 = -(-m // 4) * -(-n // 128)
+    # 18: M <= 4: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 4 and n >= 4096:
+        return Choice(
+            route=18,
+            kernels=("simt_tn_f32_4x128x32_2x2_w1x4l2x16_s6_sv",),
+            grids=(tiles_4x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 19: M <= 8: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
+        return Choice(
+            route=19,
+            kernels=("simt_tn_f32_8x64x64_4x2_w1x2l2x16_s3_sv",),
+            grids=(tiles_8x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 20: M <= 16: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
+        return Choice(
+            route=20,
+            kernels=("simt_tn_f32_16x64x64_4x4_w1x2l4x8_s3_sv",),
+            grids=(tiles_16x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 21: M <= 32: the weight streams once
+    if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
+        return Choice(
+            route=21,
+            kernels=("simt_tn_f32_32x128x32_8x4_w1x4l4x8_s4_sv",),
+            grids=(tiles_32x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 22: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -285,14 +552,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=7,
+            route=22,
             kernels=("simt_tn_f32_128x128x32_8x8_w4x2l4x8_s3_vv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 8: the largest tile that gives 4/4 of the SMs one
+    # 23: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -302,14 +569,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=8,
+            route=23,
             kernels=("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s2_vv_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 9: the largest tile that gives 4/4 of the SMs one
+    # 24: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -319,14 +586,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x64 * 4
     ):
         return Choice(
-            route=9,
+            route=24,
             kernels=("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s5_vv_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 10: the largest tile that gives 4/4 of the SMs one
+    # 25: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -336,14 +603,13 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x32 * 4
     ):
         return Choice(
-            route=10,
+            route=25,
             kernels=("simt_tn_f32_32x32x32_4x4_w2x1l4x8_s4_vv_c6",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 11: few outputs: many small tiles shorten the wait
+    # 26: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16
         and align_b >= 16
@@ -352,51 +618,51 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
     ):
         return Choice(
-            route=11,
+            route=26,
             kernels=("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_vv_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 12: M <= 8: chunks side by side
+    # 27: M <= 8: chunks side by side
     if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=12,
+            route=27,
             kernels=("simt_tn_f32_8x32x16_4x2_w1x1l2x16_s4_ss_slices8",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 14: the largest tile that gives 6/4 of the SMs one
+    # 29: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=14,
+            route=29,
             kernels=("simt_tn_f32_128x128x8_8x8_w4x2l4x8_s4_ss_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 15: the largest tile that gives 4/4 of the SMs one
+    # 30: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
         return Choice(
-            route=15,
+            route=30,
             kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 16: unaligned, few outputs
+    # 31: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=16,
+            route=31,
             kernels=("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 17: everything else: any size, alignment and plan
+    # 32: everything else: any size, alignment and plan
     return Choice(
-        route=17,
+        route=32,
         kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s3_ss_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,

@@ -102,7 +102,7 @@ def _medium(spec: TileSpec, where: Expr, quarters: int = 3) -> Route:
     )
 
 
-THIN_SPLIT = {
+THIN_SPLIT: dict[str, tuple[Route, ...]] = {
     "NN": (
         _thin_split(_gemm("NN", (1, 32, 32), (1, 2), (1, 16), (1, 1), 4, "floats", slices=8), 1),
         _thin_split(
@@ -148,7 +148,7 @@ THIN_SPLIT = {
     ),
 }
 
-THIN = {
+THIN: dict[str, tuple[Route, ...]] = {
     "NN": (
         _thin(_gemm("NN", (1, 128, 32), (1, 2), (1, 32), (1, 2), 6, "floats"), 1),
         _thin(_gemm("NN", (2, 64, 64), (2, 1), (1, 32), (1, 2), 3, "floats"), 2),

@@ -185,30 +185,30 @@ for _regime in (THIN_SPLIT, THIN):
 
 MEDIUM_SPLIT = {  # largest tile first
     "NN": (
-        _gemm("NN", (64, 256, 8), (16, 8), (4, 8), (1, 4), 4, "floats", slices=1, ctas=2),
+        _gemm(
+            "NN",
+            (64, 256, 8),
+            (16, 8),
+            (4, 8),
+            (1, 4),
+            4,
+            "floats",
+            slices=1,
+            ctas=2,
+            order="columns",
+        ),
         _gemm("NN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
         _gemm("NN", (16, 64, 16), (8, 4), (2, 16), (1, 1), 3, "wide", slices=8),
         _gemm("NN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
     ),
     "NT": (
         _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
-        _gemm("NT", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
+        _gemm("NT", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8),
         _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "wide", slices=8),
         _gemm("NT", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "floats", slices=8),
     ),
     "TN": (
-        _gemm(
-            "TN",
-            (128, 128, 16),
-            (8, 8),
-            (4, 8),
-            (4, 2),
-            2,
-            "wide",
-            slices=1,
-            ctas=2,
-            order="columns",
-        ),
+        _gemm("TN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 2, "wide", slices=1, ctas=2),
         _gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),
         _gemm("TN", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
         _gemm("TN", (32, 32, 32), (4, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
@@ -222,7 +222,7 @@ MEDIUM_SPLIT = {  # largest tile first
 }
 
 LARGE = {
-    "NN": _gemm("NN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, order="columns"),
+    "NN": _gemm("NN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
     "NT": _gemm("NT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, order="columns"),
     "TN": _gemm("TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
     "TT": _gemm("TT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),

@@ -159,7 +159,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     if align_b >= 16 and tiles_64x256 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_64x256 * 4:
         return Choice(
             route=11,
-            kernels=("simt_nn_f32_64x256x8_16x8_w1x4l4x8_s4_tv_slices1_c2",),
+            kernels=("simt_nn_f32_64x256x8_16x8_w1x4l4x8_s4_tv_slices1_c2_columns",),
             grids=(tiles_64x256,),
             workspace=0,
             chunk=chunk,
@@ -282,7 +282,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=21,
-            kernels=("simt_nn_f32_128x128x16_8x8_w4x2l4x8_s3_sv_c2_columns",),
+            kernels=("simt_nn_f32_128x128x16_8x8_w4x2l4x8_s3_sv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
@@ -503,7 +503,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=21,
-            kernels=("simt_nn_f32_128x128x16_8x8_w4x2l4x8_s3_sv_c2_columns",),
+            kernels=("simt_nn_f32_128x128x16_8x8_w4x2l4x8_s3_sv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,

@@ -160,7 +160,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=11,
-            kernels=("simt_nt_f32_64x32x16_8x8_w1x1l8x4_s2_ss_slices8_columns",),
+            kernels=("simt_nt_f32_64x32x16_8x8_w1x1l8x4_s2_ss_slices8",),
             grids=(tiles_64x32,),
             workspace=0,
             chunk=chunk,

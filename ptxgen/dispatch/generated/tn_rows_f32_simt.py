@@ -130,7 +130,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=11,
-            kernels=("simt_tn_f32_128x128x16_8x8_w4x2l4x8_s2_vv_slices1_c2_columns",),
+            kernels=("simt_tn_f32_128x128x16_8x8_w4x2l4x8_s2_vv_slices1_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
@@ -477,7 +477,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             route=11,
-            kernels=("simt_tn_f32_128x128x16_8x8_w4x2l4x8_s2_vv_slices1_c2_columns",),
+            kernels=("simt_tn_f32_128x128x16_8x8_w4x2l4x8_s2_vv_slices1_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,

@@ -108,11 +108,15 @@ def pointer_device(ptr: int) -> int:
     Raises DeviceError for host memory and unknown pointers.
     """
     cu = driver()
-    attribute = cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     if not int(_call("reading the current context", cu.cuCtxGetCurrent)):
         with cast(CudaDevice, get_device("cuda")).current():  # any context will do
             return pointer_device(ptr)
-    return int(_call(f"finding the GPU of {ptr:#x}", cu.cuPointerGetAttribute, attribute, ptr))
+    # Not through cuda-bindings, whose cuPointerGetAttribute says 0 for every GPU (seen with 13.0).
+    attribute = int(cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+    index = ctypes.c_int(-1)
+    status = libcuda().cuPointerGetAttribute(ctypes.byref(index), attribute, ctypes.c_uint64(ptr))
+    check(status, f"finding the GPU of {ptr:#x}")
+    return index.value
 
 
 class CudaDevice(Device):

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptxgen.contract import OPERATIONS, Plan
+from ptxgen.contract import OPERATIONS, K, Plan
 from ptxgen.errors import SpecError
 from ptxgen.expr import FALSE, TRUE, Expr, ceil_div, maximum, minimum, var
-from ptxgen.spec import ARCHITECTURES, CHUNK, K, Route
+from ptxgen.spec import ARCHITECTURES, CHUNK, Route
 from ptxgen.tiles import ROUTES
 
 GENERATED = Path(__file__).parent / "generated"
@@ -80,9 +80,7 @@ class Table:
 
     def environment(self, values: Mapping[str, int]) -> dict[str, int]:
         """``values`` of :data:`ARGUMENTS`, with the plan's CHUNK and CHUNKS."""
-        m, n, k = values["M"], values["N"], values["K"]
-        chunk, chunks = self.plan.chunk_length(m, n, k), self.plan.chunks(m, n, k)
-        return {**values, "CHUNK": chunk, "CHUNKS": chunks}
+        return self.plan.environment(values)
 
 
 def plans() -> dict[str, Plan]:
@@ -218,7 +216,7 @@ def _function(archs: tuple[str, ...], table: Table, runs: tuple[int, ...]) -> It
     arguments = ", ".join(f"{name.lower()}: int" for name in ARGUMENTS)
     yield f"def {archs[0]}({arguments}) -> Choice | None:"
     yield f'    """For {", ".join(archs)}."""'
-    yield f"    chunk = {_python(maximum(1, minimum(K, table.plan.chunk)))}"
+    yield from _assign("chunk", maximum(1, minimum(K, table.plan.chunk)))
     bodies = {i: _Route(i, table.routes[i]) for i in runs}
     if any("CHUNKS" in body.variables for body in bodies.values()):
         yield f"    chunks = {_python(ceil_div(K, CHUNK))}"
@@ -238,6 +236,19 @@ def _function(archs: tuple[str, ...], table: Table, runs: tuple[int, ...]) -> It
         yield from _if(_replace(body.condition, hoisted))
         yield from body.returned("        ", hoisted)
     yield "    return None"
+
+
+def _assign(name: str, e: Expr) -> Iterator[str]:
+    """Assigns ``e`` to ``name``; of a formula too long for a line, parts get names first."""
+    part = 0
+    while len(line := f"    {name} = {_python(e)}") > WIDTH:
+        part += 1
+        named = f"{name}_part_{part}"
+        lines = {s: f"    {named} = {_python(s)}" for s in _subtrees(e) if not s.boolean}
+        longest = max((s for s in lines if len(lines[s]) <= WIDTH), key=lambda s: len(lines[s]))
+        yield lines[longest]
+        e = _replace(e, {longest: named})
+    yield line
 
 
 class _Route:

@@ -9,7 +9,8 @@ from ptxgen.dispatch.choice import Choice, Dispatch
 
 def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
     """For sm_80, sm_86, sm_89, sm_90, sm_120."""
-    chunk = max(1, min(k, -(-max(-(-k // min(max(16777216 // (m * n), 1), 128)), min(max(m * n // 512, 128), 1024)) // 16) * 16))
+    chunk_part_1 = -(-k // min(max(16777216 // (m * n), 1), 128))
+    chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 512, 128), 1024)) // 16) * 16))
     chunks = -(-k // chunk)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 0: large outputs, long batch

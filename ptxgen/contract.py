@@ -35,6 +35,13 @@ from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 """Epilogue activations; the index is the code that kernels receive."""
 
+DTYPES = {"float32": "f32"}
+"""Operand dtypes, and their names in specs."""
+TIERS: dict[str, tuple[str, ...]] = {"simt": ("f32",), "tc": ()}
+"""The dtypes that each tier has kernels for."""
+AUTO_TIER = {"f32": "simt"}
+"""The tier that ``tier="auto"`` stands for, by dtype."""
+
 M, N, K = var("M"), var("N"), var("K")
 
 
@@ -86,6 +93,11 @@ class Plan:
     def chunks(self, m: int, n: int, k: int) -> int:
         """The number of chunks (0 for an empty reduction)."""
         return -(-k // self.chunk_length(m, n, k))
+
+    def environment(self, values: Mapping[str, int]) -> dict[str, int]:
+        """``values`` of problem variables, among them M, N, K, with their CHUNK and CHUNKS."""
+        m, n, k = values["M"], values["N"], values["K"]
+        return {**values, "CHUNK": self.chunk_length(m, n, k), "CHUNKS": self.chunks(m, n, k)}
 
 
 def _granular(length: Expr) -> Expr:

@@ -23,14 +23,16 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from ptxgen.contract import FMA, Contract
+from ptxgen.contract import FMA, Contract, K, M, N
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr, all_of, ceil_div, const, minimum, var
 
-M, N, K = var("M"), var("N"), var("K")
 CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
 ALIGN_A, ALIGN_B = var("ALIGN_A"), var("ALIGN_B")
 SMS = var("SMS")
+
+PARTIAL_SUMS = CHUNKS * M * N
+"""Elements of the workspace that a split through memory needs, f32."""
 
 DIM_MAX = (1 << 31) - 1
 """Largest M, N or K."""
@@ -409,7 +411,7 @@ class TileSpec(KernelSpec):
 
     @property
     def workspace(self) -> Expr:
-        return CHUNKS * M * N * 4 if self.split == "workspace" else const(0)
+        return PARTIAL_SUMS * 4 if self.split == "workspace" else const(0)
 
     @property
     def requires(self) -> Expr:
@@ -501,13 +503,13 @@ class ReduceSpec(KernelSpec):
 
     @property
     def requires(self) -> Expr:
-        return all_of((CHUNKS * M * N * 4 <= WORKSPACE_MAX, self.grid <= GRID_MAX))
+        return all_of((PARTIAL_SUMS * 4 <= WORKSPACE_MAX, self.grid <= GRID_MAX))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         return (
             ("CTA * threads + thread", self.grid * self.threads, INDEX_MAX),
-            ("partial sums", CHUNKS * M * N, INDEX_MAX),
+            ("partial sums", PARTIAL_SUMS, INDEX_MAX),
         )
 
     def describe(self) -> tuple[str, ...]:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ptxgen.contract import OPERATIONS
+from ptxgen.contract import AUTO_TIER, DTYPES, OPERATIONS
 from ptxgen.dispatch import accepted, emit
 from ptxgen.dispatch.choice import Choice
 from ptxgen.errors import UncoveredError
 from ptxgen.expr import Expr
 from ptxgen.spec import ARCHITECTURES, DIM_MAX, Route
 
-DTYPES = {"float32": "f32", "f32": "f32"}
-AUTO_TIER = {"f32": "simt"}
+SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}
+"""A dtype's name in specs, from that or from its own name."""
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,9 @@ def explain(
     arch = "sm_90" if arch is None else arch
     if arch not in ARCHITECTURES:
         raise accepted("architecture", arch, ARCHITECTURES)
-    if dtype not in DTYPES:
-        raise accepted("dtype", dtype, DTYPES)
-    short = DTYPES[dtype]
+    if dtype not in SHORT:
+        raise accepted("dtype", dtype, SHORT)
+    short = SHORT[dtype]
     tier = AUTO_TIER[short] if tier == "auto" else tier
     product = operation.products[layout]
     key = (product.layout, operation.plan.name, short, tier)

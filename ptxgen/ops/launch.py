@@ -166,15 +166,10 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> Choice:
         if not spec.runs_on(arch):
             raise OptionError(f"{what}: {spec.name} does not run there")
     m, n, k = problem.dims
-    k = max(k, 1)
-    plan = OPERATIONS[problem.op].plan
-    env = dict(zip(("M", "N", "K"), (m, n, k), strict=True)) | {
-        "CHUNK": plan.chunk_length(m, n, k),
-        "CHUNKS": plan.chunks(m, n, k),
-        "ALIGN_A": problem.aligns[0],
-        "ALIGN_B": problem.aligns[1],
-        "SMS": sms,
-    }
+    align_a, align_b = problem.aligns
+    env = OPERATIONS[problem.op].plan.environment(
+        {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": align_a, "ALIGN_B": align_b, "SMS": sms}
+    )
     unmet = [term for term in conjuncts(route.requires) if not term.evaluate(env)]
     if unmet:
         failures = "; ".join(

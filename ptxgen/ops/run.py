@@ -14,17 +14,12 @@ from functools import partial
 from typing import Any
 
 from ptxgen.activation import CODES
-from ptxgen.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.contract import ACTIVATIONS, AUTO_TIER, DTYPES, OPERATIONS, TIERS
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
 from ptxgen.ops.launch import launch, remember, storage_of
 from ptxgen.ops.problem import alignment, contiguous_copy, read
 from ptxgen.runtime import ArrayView, Call, extent, framework_of, resolve, torch_current, torch_key
 from ptxgen.runtime.dlpack import contiguous_strides
-
-TIERS: dict[str, dict[str, str]] = {"simt": {"float32": "f32"}, "tc": {}}
-"""The dtypes that a tier serves, and their names in specs."""
-AUTO = {"float32": "simt"}
-"""The tier that ``tier="auto"`` stands for, by dtype."""
 
 ACCUMULATE = 1
 """Bit of the kernels' flags: add to what is there. The activation's code is above bit 8."""
@@ -186,8 +181,8 @@ def _refuse_gradients(given: dict[str, Any]) -> None:
 def _check_dtypes(views: dict[str, ArrayView], tier: str) -> tuple[str, str]:
     """The operands' dtype, as specs call it, and the tier."""
     (first, a), (second, b) = list(views.items())[:2]
-    tier = AUTO.get(a.dtype, "simt") if tier == "auto" else tier
-    served = TIERS[tier]
+    tier = AUTO_TIER.get(DTYPES.get(a.dtype, ""), "simt") if tier == "auto" else tier
+    served = {name: short for name, short in DTYPES.items() if short in TIERS[tier]}
     if not served:
         others = ", ".join(repr(t) for t, dtypes in TIERS.items() if dtypes)
         raise OptionError(f"tier is {tier!r}, which has no kernels yet; takes 'auto', {others}")

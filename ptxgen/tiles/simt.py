@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ptxgen.contract import K, M, N
 from ptxgen.expr import TRUE, Expr
-from ptxgen.spec import CHUNKS, SMS, K, M, N, ReduceSpec, Route, TileSpec
+from ptxgen.spec import CHUNKS, SMS, ReduceSpec, Route, TileSpec
 
 REDUCE = ReduceSpec(batch=16)
 

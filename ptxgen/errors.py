@@ -45,6 +45,89 @@ class DeviceError(PtxgenError, RuntimeError):
     """No usable device, operands on different devices, or an error that the driver reported."""
 
 
+class PtxError(PtxgenError, ValueError):
+    """PTX that is malformed, truncated, or outside the subset that ptxgen.interp knows.
+
+    Attributes: ``file``, ``line`` (1-based) and ``text`` (the statement).
+    """
+
+    def __init__(self, message: str, *, file: str = "<ptx>", line: int = 0, text: str = "") -> None:
+        place = f"{file}:{line}: " if line else f"{file}: "
+        super().__init__(place + message + (f"\n    {text}" if text else ""))
+        self.file, self.line, self.text = file, line, text
+
+
+class KernelFault(DeviceError):  # noqa: N818 - what a debugger calls it
+    """A kernel on the CPU device did what no kernel may do; the kinds are its subclasses.
+
+    Attributes, None where they do not apply: ``kernel``, ``line`` and ``text`` (of the PTX),
+    ``source`` (file and line of the CUDA C++, if the PTX has line information), ``cta``
+    (x, y, z), ``warp``, ``lane`` and ``address``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kernel: str | None = None,
+        line: int | None = None,
+        text: str | None = None,
+        source: tuple[str, int] | None = None,
+        cta: tuple[int, int, int] | None = None,
+        warp: int | None = None,
+        lane: int | None = None,
+        address: int | None = None,
+    ) -> None:
+        where = [f"kernel {kernel}"] if kernel else []
+        if line:
+            where.append(f"PTX line {line}")
+        if source:
+            where.append(f"{source[0]}:{source[1]}")
+        if cta is not None:
+            where.append(f"CTA {cta[0]},{cta[1]},{cta[2]}")
+        if warp is not None:
+            where.append(f"warp {warp}")
+        if lane is not None:
+            where.append(f"lane {lane}")
+        if address is not None:
+            where.append(f"address {address:#x}")
+        super().__init__(
+            message
+            + (f"\n    at {', '.join(where)}" if where else "")
+            + (f"\n    {text}" if text else "")
+        )
+        self.kernel, self.line, self.text, self.source = kernel, line, text, source
+        self.cta, self.warp, self.lane, self.address = cta, warp, lane, address
+
+
+class MemoryFault(KernelFault):
+    """An access out of bounds, misaligned, to freed memory, or of the wrong state space."""
+
+
+class UninitializedFault(KernelFault):
+    """A read of a register or of memory that nothing has written."""
+
+
+class RaceFault(KernelFault):
+    """Two accesses to shared memory, one a write, that nothing orders."""
+
+
+class BarrierFault(KernelFault):
+    """A barrier or a warp-wide instruction that not all the threads it names have reached."""
+
+
+class DeadlockFault(KernelFault):
+    """Every thread that has not exited waits."""
+
+
+class StepLimitFault(KernelFault):
+    """A loop that ran longer than the device allows."""
+
+
+class NoGpuError(DeviceError):
+    """This machine has no NVIDIA GPU, or no driver for one."""
+
+
 class GradError(PtxgenError, RuntimeError):
     """An argument requires grad where autograd would record nothing."""
 

@@ -64,6 +64,35 @@ FMA = Contract("fma", 1, "acc = fma_rn(a[k], b[k], acc), k ascending")
 
 
 @dataclass(frozen=True)
+class TensorCore:
+    """How tensor cores add 16 products of bf16 or f16 factors to an f32 accumulator.
+
+    In steps of ``terms`` products, ascending: the products and the accumulator are aligned to
+    the largest exponent among them and ``floor``, each cut towards zero to ``bits`` fractional
+    bits, summed exactly, and the sum is cut towards zero to f32.
+    """
+
+    terms: int
+    bits: int
+    floor: int
+    """The exponent that zeros count as."""
+    source: str
+    measured: bool
+    """Whether the bits were compared with this hardware here."""
+
+
+_MMA_SIM = "MMA-Sim, arXiv 2511.10909"
+TENSOR_CORES = {
+    "sm_80": TensorCore(8, 24, -126, _MMA_SIM, measured=False),
+    "sm_86": TensorCore(8, 24, -126, _MMA_SIM, measured=False),
+    "sm_89": TensorCore(8, 24, -126, _MMA_SIM, measured=False),
+    "sm_90": TensorCore(16, 25, -133, f"H200; {_MMA_SIM}", measured=True),
+    "sm_100": TensorCore(16, 25, -126, _MMA_SIM, measured=False),
+}
+"""The arithmetic of one ``dot16`` by architecture."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """How a reduction is cut into chunks.
 

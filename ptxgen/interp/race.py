@@ -1,0 +1,680 @@
+"""Happens-before and initialisation of shared memory, for all CTAs of a wave at once.
+
+Two accesses race if they touch the same bytes, one of them is a write, and nothing orders
+them. What orders them is followed with vector clocks, in the manner of FastTrack (Flanagan and
+Freund, PLDI 2009), with one global time instead of one counter per thread:
+
+- Every release (a barrier, an arrival) takes the next value of the time. A thread's knowledge
+  is a vector: for every other thread, the time of its latest release that this one has learnt
+  of. An access is stamped with its warp's clock: the time of the latest release by any of the
+  warp's lanes, plus one. It happened before all that thread v does now if v knows a release
+  of the accessing thread at or after the stamp.
+- A barrier of the whole CTA raises the CTA's *floor*: whatever is stamped at or below it
+  happened before everything from now on. No vectors are touched, and kernels that use no
+  other synchronisation never have any.
+- Threads with equal knowledge share one vector, so that synchronising full warps costs a row
+  a warp and not a row a thread.
+
+The shadow of a granule (the smallest access of the kernel) is its last write: stamp, thread,
+instruction. That is enough, because the writes before it happened before it, or a conflict
+would have been raised. Reads are kept per access width, so that a 16-byte read costs one entry
+and not four: the latest stamp per (piece of that width, warp), and a log from which the lanes
+are worked out only when stamps do not decide.
+
+The result is exact: a conflict is raised if and only if the accesses recorded up to then
+hold one. Only in describing the other access some detail is lost, see :class:`Conflict`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Ints = NDArray[np.int64]
+Stamps = NDArray[np.int32]
+Masks = NDArray[np.uint32]
+Kind = Literal["race", "pending", "uninitialised", "unfenced"]
+
+WARP = 32
+_NEVER = 0  # the stamp of a granule that nothing has written
+_START = 1  # the stamp of initialised data, and the first floor
+_ENGINE = 2**30  # is added to the stamps of the copy engine's writes: no floor reaches them
+_PENDING = 2**31 - 1  # the stamp of a granule that an asynchronous copy is on its way to
+_LOG = 1 << 21  # logged reads after which they are worked in, to bound memory
+_OLDER = 1024  # entries of older reads after which they are looked through, likewise
+_ROW: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.int32),
+    2: np.dtype(np.int64),
+    4: np.dtype(np.complex128),
+}
+"""Types as wide as some int32: NumPy copies one such element faster than a row of two or four."""
+
+
+class Conflict(Exception):  # noqa: N818 - what it is
+    """An access that must not be, seen from the later of the two.
+
+    ``kind``: ``"race"`` (nothing orders it after another access), ``"pending"`` (an asynchronous
+    copy to these bytes has not been waited for), ``"uninitialised"`` (a read of bytes never
+    written). ``index``: the first offending element of the arrays given; ``at``: its first
+    offending byte. The other access: ``other_lane`` (a flat thread id; None if there is none or
+    it was the copy engine), ``other_site``, ``other_is_write``.
+
+    Nothing of the refused access has been recorded, except where two of its own lanes conflict.
+
+    Where several lanes of a warp have read the bytes, one of those that conflict is named, and
+    ``other_site`` is where the warp read them last. Where an access conflicts with several
+    others, a write is named before a read.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        index: int,
+        at: int,
+        other_lane: int | None = None,
+        other_site: int | None = None,
+        other_is_write: bool = False,
+    ) -> None:
+        super().__init__(f"{kind} at shared byte {at} (element {index})")
+        self.kind, self.index, self.at = kind, index, at
+        self.other_lane, self.other_site = other_lane, other_site
+        self.other_is_write = other_is_write
+
+    def before(self, other: Conflict) -> bool:
+        """Whether this one is named rather than ``other``."""
+        if self.index != other.index or self.other_is_write != other.other_is_write:
+            return (self.index, not self.other_is_write) < (other.index, not other.other_is_write)
+        return self.at < other.at
+
+
+@dataclass(slots=True, eq=False)
+class Copy:
+    """An asynchronous copy that has been issued: what :meth:`SharedHistory.complete` takes."""
+
+    at: Ints
+    lanes: Ints
+    width: int
+    site: int
+    knows: Stamps | None = None
+    """Engine copies: the knowledge of each issuing thread when it issued."""
+    issuer: Ints | None = None
+    """Engine copies: the row of ``knows`` that belongs to each element."""
+
+
+@dataclass(slots=True, eq=False)
+class _Log:
+    """Reads of one width between two changes of any warp's clock."""
+
+    clocks: Stamps
+    aligned: Stamps
+    newest: int
+    keys: list[Ints] = field(default_factory=list)
+    lanes: list[Ints] = field(default_factory=list)
+    sites: list[int] = field(default_factory=list)
+
+
+class _Reads:
+    """The reads of one width. A key is (piece of that width) * warps + (warp of the CTA)."""
+
+    def __init__(self, width: int, nbytes: int, ctas: int, warps: int) -> None:
+        self.width, self.warps = width, warps
+        self.keys_per_cta = nbytes // width * warps
+        self.count = ctas * self.keys_per_cta
+        self.latest: Stamps = np.zeros(self.count, np.int32)
+        self.newest = 0
+        self.log: list[_Log] = []
+        self.logged = 0
+        self.rows: dict[int, Stamps] = {}
+        # Worked out of the log: the lanes that read at ``clock``, and at which instruction.
+        self.clock: Stamps | None = None
+        self.mask: Masks = np.zeros(0, np.uint32)
+        self.site: Stamps = np.zeros(0, np.int32)
+        # Older reads by lanes that have not read since, and that need not have happened
+        # before the newer ones: columns key, clock, mask, site, in the order of keys.
+        self.older: Ints = np.zeros((4, 0), np.int64)
+        self.compacted = 0
+
+    def record(self, key: Ints, lanes: Ints, stamps: Stamps | int, log: _Log, site: int) -> None:
+        self.latest[key] = stamps
+        self.newest = log.newest
+        if not self.log or self.log[-1] is not log:
+            self.log.append(log)
+        log.keys.append(key)
+        log.lanes.append(lanes)
+        log.sites.append(site)
+        self.logged += len(key)
+
+    def forget(self, floor: int) -> None:
+        """Drops log entries that no one will ask for: all stamped at or below every floor."""
+        while self.log and self.log[0].newest <= floor:
+            self.logged -= sum(map(len, self.log.pop(0).keys))
+
+    def work_in(self, floor: Stamps) -> None:
+        """Turns the log into masks of lanes."""
+        if self.clock is None:
+            self.clock = np.zeros(self.count, np.int32)
+            self.mask = np.zeros(self.count, np.uint32)
+            self.site = np.zeros(self.count, np.int32)
+        self.forget(int(floor.min()))
+        for log in self.log:
+            key = np.concatenate(log.keys)
+            lane = np.concatenate(log.lanes)
+            warp = lane >> 5
+            stamp = log.clocks[warp]
+            bit = np.left_shift(np.uint32(1), (lane & 31).astype(np.uint32))
+            old = self.clock[key]
+            newer = old < stamp
+            # What a sync of the whole warp lies behind, all its lanes know, and pass on.
+            doubtful = newer & (old > log.aligned[warp])
+            which = np.flatnonzero(doubtful) if doubtful.any() else None
+            if which is not None:
+                which = which[np.unique(key[which], return_index=True)[1]]
+                lost = np.stack(
+                    [key[which], old[which], self.mask[key[which]], self.site[key[which]]]
+                ).astype(np.int64)
+            self.mask[key[newer]] = 0
+            self.clock[key] = stamp
+            np.bitwise_or.at(self.mask, key, bit)
+            self.site[key] = np.repeat(log.sites, list(map(len, log.keys)))
+            if which is not None:
+                lost[2] &= ~self.mask[lost[0]].astype(np.int64)
+                self._keep(lost[:, lost[2] != 0], floor)
+        # The last one may grow on and come back, without what has been worked in.
+        for log in self.log:
+            log.keys, log.lanes, log.sites = [], [], []
+        self.log, self.logged = [], 0
+
+    def _keep(self, lost: Ints, floor: Stamps) -> None:
+        older = np.concatenate([self.older, lost], axis=1)
+        older = older[:, np.argsort(older[0], kind="stable")]
+        if older.shape[1] > 2 * self.compacted + _OLDER:
+            # Per key and lane, only the latest counts, and nothing at or below the floor.
+            older = older[:, older[1] > floor[older[0] // self.keys_per_cta]]
+            entry, lane = np.nonzero(older[2][:, None] >> np.arange(WARP) & 1)
+            parts = older[:, entry]
+            order = np.lexsort((parts[1], lane, parts[0]))
+            name = (parts[0] * WARP + lane)[order]
+            last = order[np.append(name[1:] != name[:-1], True)[: len(name)]]
+            parts[2] = 1 << lane
+            older = parts[:, last]
+            self.compacted = older.shape[1]
+        self.older = older
+
+    def pieces(self, at: Ints, width: int) -> Stamps:
+        """The latest stamps of all that an access touches: (accesses, pieces, warps)."""
+        many = max(width // self.width, 1)
+        rows = self.rows.get(many)
+        if rows is None:
+            rows = self.rows[many] = self.latest.reshape(-1, many * self.warps)
+        return rows.take(at // max(width, self.width), axis=0).reshape(-1, many, self.warps)
+
+
+class SharedHistory:
+    """What has been done to the shared memory of ``ctas`` CTAs of ``threads`` threads each.
+
+    ``nbytes``: shared bytes of each CTA, a multiple of 16. ``granule``: the smallest access of
+    the kernel in bytes. Accesses are arrays of equal length: ``at``, flat byte offsets (CTA *
+    ``nbytes`` + offset; in bounds and aligned), and ``lanes``, flat thread ids (CTA * ``threads``
+    + thread). They are kept: whoever passes them must not change them afterwards.
+
+    For a cluster, take its CTAs as one CTA of all their threads and bytes; then :meth:`barrier`
+    is the barrier of the cluster, and that of one of its CTAs a :meth:`sync`.
+    """
+
+    def __init__(self, ctas: int, threads: int, nbytes: int, granule: int) -> None:
+        if threads % WARP or threads <= 0:
+            raise ValueError(f"threads={threads}: expected a multiple of {WARP}")
+        if nbytes % 16 or granule not in (1, 2, 4, 8, 16):
+            raise ValueError(
+                f"nbytes={nbytes}, granule={granule}: expected a multiple of 16; 1, 2, 4, 8 or 16"
+            )
+        self.ctas, self.threads, self.nbytes, self.granule = ctas, threads, nbytes, granule
+        self.lanes, self.warps = ctas * threads, threads // WARP
+        granules = ctas * nbytes // granule
+        self._stamp: Stamps = np.zeros(granules, np.int32)
+        self._writer: Stamps = np.zeros(granules, np.int32)
+        self._site: Stamps = np.zeros(granules, np.int32)
+        self._views: dict[int, tuple[NDArray[Any], ...]] = {}
+        self._reads: dict[int, _Reads] = {}
+        self._logs: dict[int, _Log] = {}
+        self._known_lanes: tuple[Ints, Ints] | None = None
+
+        self._time = _START + 1
+        self._floor: Stamps = np.full(ctas, _START, np.int32)
+        self._low = _START  # the lowest floor
+        # Per warp. Replaced, never changed: the logs of reads keep them.
+        self._clocks: Stamps = np.full(ctas * self.warps, self._time, np.int32)
+        self._aligned: Stamps = np.full(ctas * self.warps, _START, np.int32)
+        self._clock: int | None = self._time  # where all warps' are equal
+
+        # Knowledge: rows of (threads, then one column an object for what copies to it wrote).
+        self._knows: Stamps | None = None
+        self._least: Stamps = np.zeros((0, 0), np.int32)  # per row, the minimum of each warp
+        self._row: Ints = np.zeros(0, np.int64)  # of each thread
+        self._users: Ints = np.zeros(0, np.int64)  # of each row
+        self._objects: Stamps = np.zeros((0, 0), np.int32)
+        self._columns = threads
+        self._engine = False  # whether anything carries its stamps
+        self._made: list[int] = [0] * ctas
+        self._column: Ints = np.arange(self.lanes, dtype=np.int64) % threads  # of each writer
+
+    # -- accesses ---------------------------------------------------------------------
+
+    def fill(self, at: int, nbytes: int) -> None:
+        """``nbytes`` bytes from ``at`` on are initialised before the kernel starts."""
+        self._stamp[at // self.granule : -(-(at + nbytes) // self.granule)] = _START
+
+    def read(self, at: Ints, lanes: Ints, width: int, site: int) -> None:
+        """Checks reads of ``width`` bytes by instruction ``site``, and records them."""
+        stamp = self._view(width)[0].take(at // width, axis=0)
+        if stamp.max(initial=_START) > self._low or not stamp.all():
+            self._check_writes(stamp, at, lanes, width, reading=True)
+        reads = self._reads.get(width)
+        if reads is None:
+            reads = self._reads[width] = _Reads(width, self.nbytes, self.ctas, self.warps)
+        log = self._logs.get(width)
+        if log is None:
+            newest = int(self._clocks.max())
+            log = self._logs[width] = _Log(self._clocks, self._aligned, newest)
+        known = self._known_lanes
+        if known is None or known[0] is not lanes:
+            known = self._known_lanes = (lanes, (lanes >> 5) % self.warps)
+        key = at // width
+        key *= self.warps
+        key += known[1]
+        stamps = self._clock if self._clock is not None else self._clocks[lanes >> 5]
+        reads.record(key, lanes, stamps, log, site)
+        if reads.logged > _LOG:
+            reads.work_in(self._floor)
+
+    def write(self, at: Ints, lanes: Ints, width: int, site: int) -> None:
+        """Checks writes of ``width`` bytes by instruction ``site``, and records them.
+
+        Conflicts with earlier accesses come before those between two lanes of this one. Of two
+        lanes that write the same bytes the first is the offender, the last one the other.
+        """
+        self._check(at, lanes, width)
+        stamps = self._clock if self._clock is not None else self._clocks[lanes >> 5]
+        self._put(at, lanes, width, site, stamps)
+
+    def issue(self, at: Ints, lanes: Ints, width: int, site: int, *, engine: bool = False) -> Copy:
+        """Starts an asynchronous copy into these bytes, checked like a write.
+
+        Until it is completed, every access to them is a conflict. ``engine``: the copy does not
+        complete by the issuing thread's waiting, but by signalling an object.
+        """
+        self._check(at, lanes, width)
+        self._put(at, lanes, width, site, _PENDING)
+        copy = Copy(at, lanes, width, site)
+        if engine:
+            knows = self._knowledge()
+            unique, copy.issuer = np.unique(lanes, return_inverse=True)
+            copy.knows = knows[self._row[unique]]
+            copy.knows[np.arange(len(unique)), unique % self.threads] = self._time
+            self._advance(unique >> 5)
+        return copy
+
+    def complete(self, copy: Copy, handles: ArrayLike | None = None) -> None:
+        """The copy has landed; the bytes may be accessed by who knows of it.
+
+        Without ``handles``, the issuing threads have waited for it: it counts as their writes,
+        now. With ``handles`` (the object that each element signals, or one for all; engine
+        copies only), it counts as a write of the copy engine that is released into those
+        objects, together with what the issuing thread knew when it issued. Copies that signal
+        different objects are not ordered by one another.
+        """
+        at, lanes, width = copy.at, copy.lanes, copy.width
+        if (copy.knows is None) != (handles is None):
+            raise ValueError("engine copies complete on objects, and only they do")
+        if copy.knows is None or copy.issuer is None:
+            stamps = self._clock if self._clock is not None else self._clocks[lanes >> 5]
+            self._scatter(0, at, width, stamps)
+            return
+        objects = np.broadcast_to(np.asarray(handles, np.int64), at.shape)
+        self._scatter(0, at, width, _ENGINE + self._time)
+        self._scatter(1, at, width, (objects + self.lanes).astype(np.int32))
+        pairs = np.unique(objects * len(copy.knows) + copy.issuer)
+        self._learn(pairs // len(copy.knows), copy.knows[pairs % len(copy.knows)])
+        self._objects[objects, self._column[self.lanes + objects]] = _ENGINE + self._time
+        self._time += 1
+        self._engine = True
+
+    def split(self, copy: Copy, part: NDArray[Any]) -> tuple[Copy, Copy]:
+        """A copy that has not completed, as two: the elements of the mask ``part``, the others."""
+        first, second = (
+            Copy(
+                copy.at[mask],
+                copy.lanes[mask],
+                copy.width,
+                copy.site,
+                copy.knows,
+                None if copy.issuer is None else copy.issuer[mask],
+            )
+            for mask in (part, ~part)
+        )
+        return first, second
+
+    # -- synchronisation --------------------------------------------------------------
+
+    def barrier(self, ctas: Ints) -> None:
+        """All threads of these CTAs (distinct) synchronise, those of each CTA with one another."""
+        everywhere = len(ctas) == self.ctas
+        if self._engine:  # what threads know of its writes is not a matter of floors
+            self._meet(ctas[:, None] * self.threads + np.arange(self.threads))
+        if everywhere:
+            self._floor[:] = self._time
+            self._aligned = np.full(len(self._aligned), self._time, np.int32)
+            self._time += 1
+            self._clocks = np.full(len(self._clocks), self._time, np.int32)
+            self._clock = self._time
+            self._logs.clear()
+        else:
+            warps = (ctas[:, None] * self.warps + np.arange(self.warps)).ravel()
+            self._floor[ctas] = self._time
+            self._aligned = self._aligned.copy()
+            self._aligned[warps] = self._time
+            self._advance(warps)
+        self._low = int(self._floor.min())
+        for reads in self._reads.values():
+            reads.forget(self._low)
+
+    def sync(self, groups: Ints) -> None:
+        """The threads of each row of ``groups`` synchronise with one another.
+
+        A row holds distinct threads of one CTA; no thread is in two rows.
+        """
+        size = groups.shape[1]
+        if not len(groups) or size < 2:
+            return
+        if size == self.threads:
+            self.barrier(groups[:, 0] // self.threads)
+            return
+        whole = self._meet(groups)
+        if whole is not None:
+            self._aligned = self._aligned.copy()
+            self._aligned[whole] = self._time
+        self._advance(groups.ravel() >> 5)
+
+    def _meet(self, groups: Ints) -> Ints | None:
+        """The threads of each row know what any of them knows; the warps, if they are whole."""
+        knows = self._knowledge()
+        size = groups.shape[1]
+        rows = self._row[groups]
+        target = rows[:, 0]
+        same = bool((rows == target[:, None]).all() and (self._users[target] == size).all())
+        if not same:
+            joined = knows[target]
+            for column in np.flatnonzero((rows[:, 1:] != rows[:, :-1]).any(axis=0)) + 1:
+                np.maximum(joined, knows[rows[:, column]], out=joined)
+            target = self._fresh(len(groups))
+            knows[target] = joined
+            self._assign(groups.ravel(), np.repeat(target, size))
+        knows[target[:, None], groups % self.threads] = self._time
+        whole: Ints | None = None
+        if size % WARP == 0:
+            split = groups.reshape(-1, WARP)
+            if (split == (split[:, :1] & -WARP) + np.arange(WARP)).all():
+                whole = split[:, 0] >> 5
+        if same and whole is not None:
+            self._least[np.repeat(target, size // WARP), whole % self.warps] = self._time
+        else:
+            self._least[target] = self._minima(target)
+        return whole
+
+    def new_object(self, cta: int) -> int:
+        """A handle for something threads of ``cta`` synchronise through, as an mbarrier.
+
+        An object only ever learns. Where threads may wait for one phase while others already
+        arrive at the next, take two: one for arrivals, and one for waiting that learns from it
+        (:meth:`merge`) when the phase completes.
+        """
+        knows = self._knowledge()
+        handle = len(self._column) - self.lanes
+        column = self.threads + self._made[cta]
+        self._made[cta] += 1
+        self._column = np.append(self._column, column)
+        if column >= self._columns:
+            more = max(8, self._columns - self.threads)
+            self._columns += more
+            self._knows = np.pad(knows, ((0, 0), (0, more)))
+            self._objects = np.pad(self._objects, ((0, 0), (0, more)))
+        if handle >= len(self._objects):
+            more = max(8, len(self._objects))
+            self._objects = np.pad(self._objects, ((0, more), (0, 0)))
+        return handle
+
+    def release(self, lanes: Ints, handles: ArrayLike) -> None:
+        """Each object learns what the thread has done and what it knows."""
+        if not len(lanes):
+            return
+        knows = self._knowledge()
+        objects = np.asarray(handles, np.int64)
+        pairs = np.unique(objects * len(knows) + self._row[lanes])
+        self._learn(pairs // len(knows), knows[pairs % len(knows)])
+        self._objects[objects, lanes % self.threads] = self._time
+        self._advance(lanes >> 5)
+
+    def acquire(self, lanes: Ints, handles: ArrayLike) -> None:
+        """Each thread (they are distinct) learns what the object knows."""
+        if not len(lanes):
+            return
+        knows = self._knowledge()
+        count = len(self._column)
+        pairs, which, users = np.unique(
+            self._row[lanes] * count + np.asarray(handles, np.int64),
+            return_inverse=True,
+            return_counts=True,
+        )
+        source = pairs // count
+        learnt = self._objects[pairs % count]
+        new = (learnt > knows[source]).any(axis=1)
+        if not new.any():
+            return
+        np.maximum(learnt, knows[source], out=learnt)
+        target = source.copy()
+        moves = new & (self._users[source] != users)
+        target[moves] = self._fresh(int(moves.sum()))
+        knows[target[new]] = learnt[new]
+        self._least[target[new]] = self._minima(target[new])
+        moving = moves[which]
+        self._assign(lanes[moving], target[which[moving]])
+
+    def merge(self, source: int, target: int) -> None:
+        """Object ``target`` learns what object ``source`` knows."""
+        np.maximum(self._objects[target], self._objects[source], out=self._objects[target])
+
+    # -- inside -----------------------------------------------------------------------
+
+    def _advance(self, warps: Ints) -> None:
+        """What these warps do from now on is not covered by the release that was just made."""
+        self._time += 1
+        self._clocks = self._clocks.copy()
+        self._clocks[warps] = self._time
+        same = (self._clocks == self._time).all()
+        self._clock = self._time if same else None
+        self._logs.clear()
+
+    def _knowledge(self) -> Stamps:
+        if self._knows is None:
+            # Row 0 knows nothing. As many rows as threads can be in use, and as many asked for.
+            rows = 2 * self.lanes + 1
+            self._knows = np.zeros((rows, self._columns), np.int32)
+            self._least = np.zeros((rows, self.warps), np.int32)
+            self._row = np.zeros(self.lanes, np.int64)
+            self._users = np.zeros(rows, np.int64)
+            self._users[0] = self.lanes + 1
+            self._objects = np.zeros((0, self._columns), np.int32)
+        return self._knows
+
+    def _fresh(self, count: int) -> Ints:
+        """Rows that no thread uses."""
+        return np.flatnonzero(self._users == 0)[:count]
+
+    def _assign(self, lanes: Ints, rows: Ints) -> None:
+        size = len(self._users)
+        self._users -= np.bincount(self._row[lanes], minlength=size)
+        self._users += np.bincount(rows, minlength=size)
+        self._row[lanes] = rows
+
+    def _minima(self, rows: Ints) -> Stamps:
+        assert self._knows is not None
+        own = self._knows[rows, : self.threads]
+        least: Stamps = own.reshape(-1, self.warps, WARP).min(axis=2)
+        return least
+
+    def _learn(self, handles: Ints, rows: Stamps) -> None:
+        """Objects learn rows of knowledge; ``handles`` ascend."""
+        starts = np.flatnonzero(np.append(True, handles[1:] != handles[:-1]))
+        joined = np.maximum.reduceat(rows, starts, axis=0)
+        which = handles[starts]
+        known = self._objects[which]
+        np.maximum(known[:, : rows.shape[1]], joined, out=known[:, : rows.shape[1]])
+        self._objects[which] = known
+
+    def _view(self, width: int) -> tuple[NDArray[Any], ...]:
+        """Stamps, writers and sites: as rows of what ``width`` bytes hold, and in single pieces."""
+        found = self._views.get(width)
+        if found is None:
+            many = width // self.granule
+            kind: np.dtype[Any] = _ROW.get(many) or np.dtype((np.void, 4 * many))
+            flat = (self._stamp, self._writer, self._site)
+            found = tuple(x.reshape(-1, many) for x in flat) + tuple(x.view(kind) for x in flat)
+            self._views[width] = found
+        return found
+
+    def _scatter(self, what: int, at: Ints, width: int, values: Stamps | int) -> None:
+        """Sets stamps (0), writers (1) or sites (2)."""
+        many = width // self.granule
+        pieces: NDArray[Any] = self._view(width)[3 + what]
+        row = np.repeat(np.asarray(values, np.int32), many)
+        kind: np.dtype[Any] = pieces.dtype
+        pieces[at // width] = row.view(kind)
+
+    def _put(self, at: Ints, lanes: Ints, width: int, site: int, stamps: Stamps | int) -> None:
+        """Records writes, and finds those that write the same bytes."""
+        own = lanes.astype(np.int32)
+        self._scatter(1, at, width, own)
+        written = self._view(width)[1].take(at // width, axis=0)
+        many = written.shape[1]
+        other = written.reshape(-1) != np.repeat(own, many)
+        if other.any():
+            first = int(other.argmax())
+            i, j = divmod(first, many)
+            byte = int(at[i]) + j * self.granule
+            raise Conflict("race", i, byte, int(written[i, j]), site, True)
+        self._scatter(0, at, width, stamps)
+        self._scatter(2, at, width, site)
+
+    def _check(self, at: Ints, lanes: Ints, width: int) -> None:
+        """Raises unless everything done to these bytes happened before."""
+        conflict: Conflict | None = None
+        stamp = self._view(width)[0].take(at // width, axis=0)
+        if stamp.max(initial=_NEVER) > self._low:
+            try:
+                self._check_writes(stamp, at, lanes, width, reading=False)
+            except Conflict as found:
+                conflict = found
+        for reads in self._reads.values():
+            if reads.newest > self._low:
+                found_read = self._check_reads(reads, at, lanes, width)
+                if found_read is not None and (conflict is None or found_read.before(conflict)):
+                    conflict = found_read
+        if conflict is not None:
+            raise conflict
+
+    def _check_writes(
+        self, stamp: Stamps, at: Ints, lanes: Ints, width: int, *, reading: bool
+    ) -> None:
+        writer = self._view(width)[1].take(at // width, axis=0)
+        many = stamp.shape[1]
+        if many > 1 and all(
+            (x[:, 0] == x[:, j]).all() for x in (stamp, writer) for j in range(1, many)
+        ):
+            stamp, writer, many = stamp[:, 0], writer[:, 0], 1  # one for all the granules
+        else:
+            stamp, writer = stamp.reshape(-1), writer.reshape(-1)
+        # Mostly, it was the own warp, before its last sync.
+        own, aligned = lanes.astype(np.int32), self._aligned[lanes >> 5]
+        if many > 1:
+            own, aligned = np.repeat(own, many), np.repeat(aligned, many)
+        fine = ((writer ^ own) & -WARP) == 0
+        fine &= stamp <= aligned
+        if reading:
+            fine &= stamp != _NEVER
+        if fine.all():
+            return
+        which = np.flatnonzero(~fine)
+        stamp, writer = stamp[which], writer[which]
+        lane = lanes[which // many]
+        fine = stamp <= self._floor[lane // self.threads]
+        fine |= (writer == lane) & (stamp != _PENDING)
+        if self._knows is not None:
+            fine |= stamp <= self._knows[self._row[lane], self._column[writer]]
+        if reading:
+            fine &= stamp != _NEVER
+        if fine.all():
+            return
+        one = int(fine.argmin())
+        i, j = divmod(int(which[one]), many)
+        byte = int(at[i]) + j * self.granule
+        value, other = int(stamp[one]), int(writer[one])
+        if value == _NEVER:
+            raise Conflict("uninitialised", i, byte)
+        kind: Kind = "pending" if value == _PENDING else "race"
+        site = int(self._site[byte // self.granule])
+        raise Conflict(kind, i, byte, other if other < self.lanes else None, site, True)
+
+    def _check_reads(self, reads: _Reads, at: Ints, lanes: Ints, width: int) -> Conflict | None:
+        latest = reads.pieces(at, width)
+        if latest.max(initial=_NEVER) <= self._low:
+            return None
+        if self._knows is not None:
+            known = self._least.take(self._row[lanes], axis=0)
+            bad = latest > np.maximum(known, self._low)[:, None, :]
+        else:
+            bad = latest > self._low
+        if not bad.any():
+            return None
+        # Stamps alone do not decide: which lanes were they?
+        reads.work_in(self._floor)
+        assert reads.clock is not None
+        i, j, warp = np.nonzero(bad)
+        piece = at[i] // reads.width + j
+        key = piece * reads.warps + warp
+        clock, mask, site = reads.clock[key], reads.mask[key], reads.site[key]
+        if reads.older.shape[1]:
+            first = np.searchsorted(reads.older[0], key, "left")
+            count = np.searchsorted(reads.older[0], key, "right") - first
+            again = np.repeat(np.arange(len(key)), count)
+            entry = np.arange(len(again)) + np.repeat(first - np.cumsum(count) + count, count)
+            i, j, warp = (np.concatenate([x, x[again]]) for x in (i, j, warp))
+            clock = np.concatenate([clock, reads.older[1, entry].astype(np.int32)])
+            mask = np.concatenate([mask, reads.older[2, entry].astype(np.uint32)])
+            site = np.concatenate([site, reads.older[3, entry].astype(np.int32)])
+        lane = lanes[i]
+        own = (lane >> 5) % self.warps == warp
+        bit = np.left_shift(np.uint32(1), (lane & 31).astype(np.uint32))
+        mask &= ~np.where(own, bit, np.uint32(0))
+        left = mask != 0
+        left &= clock > self._floor[lane // self.threads]
+        i, j, warp, lane, clock, mask, site = (
+            x[left] for x in (i, j, warp, lane, clock, mask, site)
+        )
+        if not len(i):
+            return None
+        readers = (mask[:, None] >> np.arange(WARP, dtype=np.uint32) & np.uint32(1)) != 0
+        if self._knows is not None:
+            columns = warp[:, None] * WARP + np.arange(WARP)
+            readers &= self._knows[self._row[lane][:, None], columns] < clock[:, None]
+        racing = np.flatnonzero(readers.any(axis=1))
+        if not len(racing):
+            return None
+        one = racing[np.lexsort((j[racing], i[racing]))[0]]
+        a = int(i[one])
+        byte = max(int(at[a]), int(at[a]) // reads.width * reads.width + int(j[one]) * reads.width)
+        cta = int(lane[one]) // self.threads
+        other = cta * self.threads + int(warp[one]) * WARP + int(readers[one].argmax())
+        return Conflict("race", a, byte, other, int(site[one]), False)

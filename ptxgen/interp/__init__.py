@@ -1,0 +1,12 @@
+"""The PTX interpreter: kernels run on a machine without a GPU, bit for bit, and strictly.
+
+:func:`parse` reads PTX, :class:`Program` decodes a kernel of it, :func:`launch` runs a grid on
+arrays in :class:`GlobalMemory`. Most users want the device on top, ``ptxgen.use_device("cpu")``.
+"""
+
+from ptxgen.interp.decode import Program
+from ptxgen.interp.machine import Observer, Settings, launch
+from ptxgen.interp.memory import GlobalMemory
+from ptxgen.interp.ptx import Module, parse
+
+__all__ = ["GlobalMemory", "Module", "Observer", "Program", "Settings", "launch", "parse"]

@@ -1,0 +1,176 @@
+"""Memory of the CPU device: tagged global allocations, and address windows.
+
+Every allocation has an address range of its own, far from all others and never used again
+after it is freed, so that any stray address is told apart from a valid one. A shadow says
+which bytes have been written.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Where the state spaces lie among generic addresses. Shared and local addresses proper are
+# offsets; nothing starts at 0, so that a null pointer points nowhere.
+SHARED_BASE = 1 << 10
+"""The first shared address of a CTA, as on sm_90, whose first 1024 bytes are the system's."""
+CLUSTER_STRIDE = 1 << 24
+"""From a CTA's shared memory to the next one's, in addresses of a cluster (shared::cluster)."""
+LOCAL_BASE = 1 << 4
+SHARED_WINDOW = 1 << 40
+LOCAL_WINDOW = 1 << 41
+PARAM_WINDOW = 1 << 42
+GLOBAL_BASE = 1 << 44
+_GAP = 1 << 22
+_ALIGN = 256
+
+
+@dataclass(slots=True, eq=False)
+class Allocation:
+    """One range of global memory. ``data`` is padded to 16 bytes; ``nbytes`` is what counts."""
+
+    base: int
+    nbytes: int
+    data: NDArray[np.uint8]
+    written: NDArray[np.uint8] | None
+    """One byte a byte, 0 or 1; None once everything is written."""
+    name: str = ""
+    constant: bool = False
+    freed: bool = False
+    views: dict[Any, Array] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        return self.base + self.nbytes
+
+    def rows(self, dtype: np.dtype[Any], vector: int) -> Array:
+        """The data as elements, or as rows of ``vector`` elements."""
+        key = (dtype, vector)
+        found = self.views.get(key)
+        if found is None:
+            found = self.data.view(dtype)
+            if vector > 1:
+                size = found.size // vector * vector
+                found = found[:size].reshape(-1, vector)
+            self.views[key] = found
+        return found
+
+    def mark(self, start: int, nbytes: int) -> None:
+        """Bytes from offset ``start`` on have been written."""
+        if self.written is not None:
+            self.written[start : start + nbytes] = 1
+            if (start == 0 and nbytes == self.nbytes) or self.written[: self.nbytes].all():
+                self.written = None
+
+    def mark_at(self, offsets: NDArray[np.int64], width: int) -> None:
+        """``width`` aligned bytes at each of ``offsets`` have been written."""
+        if self.written is not None:
+            if width == 1:
+                self.written[offsets] = 1
+            else:
+                self.written.reshape(-1, width)[offsets // width] = 1
+
+    def unwritten(self, offsets: NDArray[np.int64], width: int) -> NDArray[np.bool_] | None:
+        """Which accesses of ``width`` aligned bytes touch bytes never written; None: no one."""
+        if self.written is None:
+            return None
+        if width == 1:
+            bad = self.written[offsets] == 0
+        else:
+            bad = ~self.written.reshape(-1, width)[offsets // width].all(axis=1)
+        return bad if bad.any() else None
+
+
+class GlobalMemory:
+    """The allocations of one device. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._bases: list[int] = []
+        self._live: dict[int, Allocation] = {}
+        self._freed: list[tuple[int, int]] = []
+        self._next = GLOBAL_BASE
+        self._lock = threading.Lock()
+
+    def alloc(self, nbytes: int, name: str = "", *, written: bool = False) -> Allocation:
+        """A new range of ``nbytes`` bytes, never written unless ``written`` (then zero)."""
+        padded = -(-max(nbytes, 1) // 16) * 16
+        # Not zeros: whoever reads what he has not written shall not find the usual.
+        data = np.zeros(padded, np.uint8) if written else np.full(padded, 0xCD, np.uint8)
+        shadow = None if written else np.zeros(padded, np.uint8)
+        with self._lock:
+            base = self._next
+            self._next += -(-padded // _ALIGN) * _ALIGN + _GAP
+            found = Allocation(base, nbytes, data, shadow, name)
+            self._bases.append(base)  # grows upwards, so it stays sorted
+            self._live[base] = found
+        return found
+
+    def free(self, base: int) -> bool:
+        """Frees the range that starts at ``base``; False if there is none."""
+        with self._lock:
+            found = self._live.pop(base, None)
+            if found is None:
+                return False
+            found.freed = True
+            del self._bases[bisect.bisect_left(self._bases, base)]
+            self._freed.append((base, found.end))
+        return True
+
+    def find(self, address: int, nbytes: int = 1) -> Allocation | None:
+        """The live allocation that holds ``nbytes`` bytes at ``address``."""
+        at = bisect.bisect_right(self._bases, address) - 1
+        if at < 0:
+            return None
+        found = self._live.get(self._bases[at])
+        return found if found is not None and address + nbytes <= found.end else None
+
+    def describe(self, address: int, nbytes: int) -> str:
+        """Why ``nbytes`` bytes at ``address`` cannot be accessed."""
+        for base, end in reversed(self._freed):
+            if base <= address < end:
+                return f"the memory [{base:#x}, {end:#x}) has been freed"
+        at = bisect.bisect_right(self._bases, address) - 1
+        near = []
+        for i in (at, at + 1):
+            if 0 <= i < len(self._bases) and (found := self._live.get(self._bases[i])):
+                what = found.name or "an allocation"
+                size = f"{what} of {found.nbytes} bytes at {found.base:#x}"
+                if address >= found.base:
+                    near.append((address - found.base, f"byte {address - found.base} of {size}"))
+                else:
+                    near.append((found.base - address, f"{found.base - address} before {size}"))
+        if address < SHARED_WINDOW or not near or min(near)[0] > _GAP:
+            return f"{address:#x} belongs to no allocation"
+        return min(near)[1]
+
+    # Host access, by Device.copy_in and the like. All raise LookupError with the reason.
+    def _range(self, address: int, nbytes: int) -> tuple[Allocation, int]:
+        found = self.find(address, nbytes)
+        if found is None:
+            raise LookupError(self.describe(address, nbytes))
+        return found, address - found.base
+
+    def write(self, address: int, host: int, nbytes: int) -> None:
+        """Copies from the host address ``host``."""
+        found, start = self._range(address, nbytes)
+        ctypes.memmove(found.data.ctypes.data + start, host, nbytes)
+        found.mark(start, nbytes)
+
+    def read(self, host: int, address: int, nbytes: int) -> None:
+        """Copies to the host address ``host``, whether the bytes have been written or not."""
+        found, start = self._range(address, nbytes)
+        ctypes.memmove(host, found.data.ctypes.data + start, nbytes)
+
+    def fill(self, address: int, value: int, nbytes: int) -> None:
+        """Sets ``nbytes`` bytes to ``value``."""
+        found, start = self._range(address, nbytes)
+        found.data[start : start + nbytes] = value
+        found.mark(start, nbytes)

@@ -14,7 +14,7 @@ from ptxgen import reference
 
 
 def main() -> int:
-    """Runs the layer on the GPU if there is one, else only the oracle."""
+    """Runs the layer on the GPU if there is one, else on the CPU device."""
     random = np.random.default_rng(0)
     x = random.standard_normal((64, 200), dtype=np.float32)  # [M, K]
     w = random.standard_normal((200, 96), dtype=np.float32)  # [K, N], layout "kn"
@@ -26,13 +26,7 @@ def main() -> int:
         "dx = dy w'": reference.linear_dgrad(dy, w),
         "dw = x' dy": reference.linear_wgrad(x, dy),
     }
-    if not ptxgen.devices():
-        print("There is no GPU here, so this is all the oracle's work:")
-        for name, value in oracle.items():
-            print(f"  {name}: {value.shape}, first bits {value.view(np.uint32).flat[0]:#010x}")
-        print("On a machine with an NVIDIA GPU the same bits come from generated kernels.")
-        return 0
-
+    print(f"on {ptxgen.devices()[0]}")  # a GPU if there is one, else the PTX interpreter
     y, dx, dw = on_torch(x, w, bias, dy) or (
         ptxgen.linear(x, w, bias, activation="gelu"),
         ptxgen.linear_dgrad(dy, w),

@@ -16,39 +16,59 @@ if TYPE_CHECKING:
     from ptxgen import reference
     from ptxgen.dispatch.explain import explain
     from ptxgen.errors import (
+        BarrierFault,
         CacheWarning,
         CompileError,
+        DeadlockFault,
         DeviceError,
         DtypeError,
         GradError,
+        KernelFault,
+        MemoryFault,
+        NoGpuError,
         OptionError,
+        PtxError,
         PtxgenError,
+        RaceFault,
         ShapeError,
         SpecError,
+        StepLimitFault,
         UncoveredError,
+        UninitializedFault,
     )
     from ptxgen.ops import linear, linear_dgrad, linear_wgrad, matmul
+    from ptxgen.ops.profiling import profile
     from ptxgen.runtime import devices, set_default_device, use_device
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BarrierFault",
     "CacheWarning",
     "CompileError",
+    "DeadlockFault",
     "DeviceError",
     "DtypeError",
     "GradError",
+    "KernelFault",
+    "MemoryFault",
+    "NoGpuError",
     "OptionError",
+    "PtxError",
     "PtxgenError",
+    "RaceFault",
     "ShapeError",
     "SpecError",
+    "StepLimitFault",
     "UncoveredError",
+    "UninitializedFault",
     "devices",
     "explain",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
     "matmul",
+    "profile",
     "reference",
     "set_default_device",
     "use_device",
@@ -61,6 +81,7 @@ _HOMES = {
     "linear_dgrad": "ptxgen.ops",
     "linear_wgrad": "ptxgen.ops",
     "matmul": "ptxgen.ops",
+    "profile": "ptxgen.ops.profiling",
     "set_default_device": "ptxgen.runtime",
     "use_device": "ptxgen.runtime",
 }

@@ -19,7 +19,6 @@ from ptxgen.cli import main, parser, ui, work
 from ptxgen.contract import OPERATIONS
 from ptxgen.dispatch.emit import Difference
 from ptxgen.dispatch.prove import Result
-from ptxgen.errors import DeviceError
 from ptxgen.golden import Goldens, Usage
 from ptxgen.render import render
 
@@ -73,7 +72,7 @@ def process(*argv: str, **options: object) -> subprocess.CompletedProcess[str]:
 def test_the_commands_are_those_of_the_design() -> None:
     assert {path[0] for path in COMMANDS if path} == {
         "list", "show", "explain", "render", "generate", "build", "golden", "prove", "cache",
-        "env", "demo", "bench",
+        "env", "demo", "bench", "profile",
     }  # fmt: skip
     assert {p[1] for p in COMMANDS if p[:1] == ("golden",) and p[1:]} == {"check", "update", "diff"}
     assert {p[1] for p in COMMANDS if p[:1] == ("cache",) and p[1:]} == {"info", "verify", "clear"}
@@ -366,38 +365,28 @@ def test_env_without_a_compiler(run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert status == 0 and "NVRTC cannot be loaded" in out
 
 
-def test_demo_without_a_gpu(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none() -> None:
-        raise DeviceError("there is no CUDA driver here; hint")
+SMALL = ("--batch", 3, "--inputs", 5, "--outputs", 4)
 
-    monkeypatch.setattr("ptxgen.runtime.default_device", none)
-    status, out, _ = run("demo", "--batch", 3, "--inputs", 5, "--outputs", 4)
-    assert status == 0
-    assert "No GPU can be used here: there is no CUDA driver here.\n" in out
-    assert "Computing needs one for now." in out
-    assert "rendered and compiled" in out and "sha256" in out
+
+def test_demo_computes_on_the_cpu_device(run) -> None:
+    status, out, _ = run("demo", "--device", "cpu", *SMALL)
+    assert status == 0 and out.count("have the same bits") == 4
+    assert "device: cpu:0, PTX interpreter" in out and "ran simt_" in out
     assert run("demo", "--batch", 0)[0] == 1
+    assert run("demo", "--device", "tpu")[0] == 1
 
 
-def test_demo_with_a_device_compares_bits(run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_says_where_bits_differ(run, monkeypatch: pytest.MonkeyPatch) -> None:
     import ptxgen
     from ptxgen import reference
-
-    device = SimpleNamespace(name="Fake", arch="sm_90a", sms=132)
-    monkeypatch.setattr("ptxgen.runtime.default_device", lambda: device)
-    for op in ("linear", "linear_dgrad", "linear_wgrad"):
-        monkeypatch.setattr(ptxgen, op, getattr(reference, op), raising=False)
-    small = ("--batch", 3, "--inputs", 5, "--outputs", 4)
-    status, out, _ = run("demo", *small)
-    assert status == 0 and out.count("have the same bits") == 4
 
     def wrong(dy: np.ndarray, w: np.ndarray) -> np.ndarray:
         result = reference.linear_dgrad(dy, w)
         result[1, 2] = np.nextafter(result[1, 2], np.float32(9))
         return result
 
-    monkeypatch.setattr(ptxgen, "linear_dgrad", wrong)
-    status, out, _ = run("demo", *small)
+    monkeypatch.setattr(ptxgen, "linear_dgrad", wrong, raising=False)
+    status, out, _ = run("demo", "--device", "cpu", *SMALL)
     assert status == 1 and "1 of 15 results differ, first at (1, 2)" in out
 
 
@@ -412,6 +401,7 @@ def test_demo_tells_zeros_apart(capsys: pytest.CaptureFixture[str]) -> None:
 def test_demo_on_a_gpu(run) -> None:
     status, out, _ = run("demo")
     assert status == 0 and out.count("have the same bits") == 4
+    assert "device: cuda:0" in out
 
 
 def test_bench_passes_its_arguments_on(run, monkeypatch: pytest.MonkeyPatch) -> None:

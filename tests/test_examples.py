@@ -1,4 +1,4 @@
-"""The examples run, and say what they could not do."""
+"""The examples run, and say where."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def test_every_example_is_tested_and_listed() -> None:
 def test_example(name: str) -> None:
     output = run(name)
     assert SAYS[name] in output
-    alone = name in ("quickstart", "batch_invariance") and not ptxgen.devices()
-    assert ("There is no GPU here" in output) == alone
+    if name in ("quickstart", "batch_invariance"):
+        assert f"on {ptxgen.devices()[0]}" in output

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import pytest
 from runtime_fakes import FakeDevice, function
 
-from ptxgen.errors import DeviceError, OptionError
+from ptxgen.errors import DeviceError, NoGpuError, OptionError
 from ptxgen.runtime import cuda, device
 from ptxgen.runtime.launch import GEMM_PARAMS, ScratchLaunch
 from ptxgen.runtime.workspace import SMALLEST
@@ -99,9 +99,36 @@ def test_devices_leaves_out_kinds_that_this_machine_lacks(fakes):
         raise DeviceError("none here")
 
     device.register("cuda", factory)
+    device.register("cpu", factory)
     assert device.devices() == fakes
     with pytest.raises(DeviceError, match="none here"):
         device.default_device()
+
+
+def test_the_cpu_is_the_default_only_where_there_is_no_gpu(fakes):
+    asked = []
+
+    def none():
+        asked.append(1)
+        raise NoGpuError("no driver")
+
+    def broken():
+        raise DeviceError("the driver is broken")
+
+    host = FakeDevice("cpu")
+    device.register("cpu", lambda: [host])
+    device.register("cuda", none)
+    assert device.default_device() is host
+    assert device.default_device() is host
+    assert asked == [1]
+    device.register("cuda", list)
+    assert device.default_device() is host
+    device.register("cuda", broken)
+    with pytest.raises(DeviceError, match="broken"):
+        device.default_device()
+    gpu = FakeDevice("cuda")
+    device.register("cuda", lambda: [gpu])
+    assert device.default_device() is gpu
 
 
 @pytest.mark.parametrize(
@@ -117,12 +144,13 @@ def test_without_a_gpu_importing_works_and_the_message_is_plain():
         "import sys, ptxgen.runtime as r\n"
         "print(sorted({'numpy', 'cuda', 'cuda.bindings', 'jinja2', 'z3'} & set(sys.modules)))\n"
         "print(r.devices())\n"
-        "try: r.default_device()\n"
+        "try: r.get_device('cuda')\n"
         "except RuntimeError as error: print(type(error).__name__, error)\n"
     ).splitlines()
-    assert out[:2] == ["[]", "()"]
-    assert out[2].startswith("DeviceError ")
-    assert "work without a GPU, but this call needs one" in out[2]
+    assert out[0] == "[]"
+    assert out[1] == "(<Device cpu:0 'PTX interpreter' sm_90a sms=132>,)"
+    assert out[2].startswith("NoGpuError ")
+    assert 'use_device("cpu") runs the same kernels without one' in out[2]
 
 
 # -- loading --------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from ptxgen.cli import cache, env, golden, kernels, routes, work
+from ptxgen.cli import cache, env, golden, kernels, profile, routes, work
 from ptxgen.cli.ui import note
 from ptxgen.errors import CompileError, PtxgenError
 
@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"ptxgen {env.version('ptxgen')}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for module in (kernels, routes, golden, cache, env, work):
+    for module in (kernels, routes, profile, golden, cache, env, work):
         module.add_commands(commands)
     return top
 

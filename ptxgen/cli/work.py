@@ -8,8 +8,8 @@ import importlib
 import time
 from typing import Any
 
-from ptxgen.cli.ui import Progress, emit, plural
-from ptxgen.errors import DeviceError, OptionError, PtxgenError
+from ptxgen.cli.ui import emit
+from ptxgen.errors import OptionError, PtxgenError
 
 # name: (module with main(argv) -> status, help)
 _BENCHES = {
@@ -24,9 +24,9 @@ def add_commands(commands: Any) -> None:
     command = commands.add_parser(
         "demo",
         help="a linear layer, forward and backward, compared bit for bit with NumPy",
-        description="Runs a linear layer forward and backward on the GPU and compares every "
-        "bit with the NumPy oracle, then a row alone with the same row in a batch. Without a "
-        "GPU it renders and compiles what the layer would run, and computes the oracle.",
+        description="Runs a linear layer forward and backward, compares every bit with the NumPy "
+        "oracle, then every row alone with the same row in the batch. On the GPU if there is one; "
+        "else, or with --device cpu, the same kernels' PTX runs in the interpreter.",
     )
     command.add_argument(
         "--batch", type=int, default=64, metavar="M", help="rows of x (%(default)s)"
@@ -34,6 +34,7 @@ def add_commands(commands: Any) -> None:
     command.add_argument("--inputs", type=int, default=257, metavar="K", help="(%(default)s)")
     command.add_argument("--outputs", type=int, default=129, metavar="N", help="(%(default)s)")
     command.add_argument("--seed", type=int, default=0, help="(%(default)s)")
+    command.add_argument("--device", metavar="DEVICE", help="cuda, cuda:1, cpu (the best there is)")
     command.set_defaults(run=_demo)
 
     group = commands.add_parser(
@@ -60,17 +61,18 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from ptxgen.runtime import default_device
+    from ptxgen.runtime import default_device, get_device, use_device
 
     for option in ("batch", "inputs", "outputs"):
         if getattr(arguments, option) < 1:
             raise OptionError(f"--{option} is at least 1, not {getattr(arguments, option)}")
-    try:
-        device = default_device()
-    except DeviceError as error:
-        return _demo_without_gpu(arguments, str(error))
+    device = default_device() if arguments.device is None else get_device(arguments.device)
     emit(f"device: {device}, {device.name}, {device.arch}, {device.sms} SMs")
-    return _demo_on_device(arguments)
+    if device.kind == "cpu":
+        emit("  (runs the PTX that a GPU would run, instruction by instruction, and checks it:")
+        emit("  every address, every read of unwritten memory, every order of shared accesses)")
+    with use_device(device):
+        return _demo_on_device(arguments, device)
 
 
 def _layer(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -95,7 +97,7 @@ def _layer(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any
     return operands, oracle
 
 
-def _demo_on_device(arguments: argparse.Namespace) -> int:
+def _demo_on_device(arguments: argparse.Namespace, device: Any) -> int:
     import numpy as np
 
     ptxgen = importlib.import_module("ptxgen")
@@ -103,8 +105,10 @@ def _demo_on_device(arguments: argparse.Namespace) -> int:
     operands, oracle = _layer(arguments)
     x, w, bias, dy = operands.values()
     emit(f"a linear layer of {k} inputs and {n} outputs, forward and backward, batch {m}")
+    start = time.monotonic()
     y = ptxgen.linear(x, w, bias, activation="gelu")
     results = (y, ptxgen.linear_dgrad(dy, w), ptxgen.linear_wgrad(x, dy))
+    emit(f"  ran {', '.join(device.loaded())} ({time.monotonic() - start:.1f} s)")
     failed = False
     for (name, expected), result in zip(oracle.items(), results, strict=True):
         failed |= _compare(f"{name}, against NumPy", result, expected)
@@ -135,35 +139,3 @@ def _compare(what: str, got: Any, expected: Any) -> bool:
 
 def _fingerprint(array: Any) -> str:
     return "sha256 " + hashlib.sha256(array.tobytes()).hexdigest()[:16]
-
-
-def _demo_without_gpu(arguments: argparse.Namespace, reason: str) -> int:
-    from ptxgen.cli.kernels import DEFAULT_ARCH
-    from ptxgen.compile import Job, compile_many
-    from ptxgen.dispatch.explain import explain
-    from ptxgen.render import render
-    from ptxgen.tiles import SPECS
-
-    emit(f"No GPU can be used here: {reason.partition(';')[0]}.")
-    emit("Computing needs one for now.")
-    emit("What can be shown without one:")
-    m, k, n = arguments.batch, arguments.inputs, arguments.outputs
-    names: dict[str, None] = {}
-    for op in ("linear", "linear_dgrad", "linear_wgrad"):
-        kernels = explain(op, m, n, k, align=4).choice.kernels  # by default, on an H200
-        emit(f"  on an H200, {op} would run {', then '.join(kernels)}")
-        names.update(dict.fromkeys(kernels))
-    jobs = [Job(render(SPECS[name]), name, DEFAULT_ARCH) for name in names]
-    start = time.monotonic()
-    with Progress("compiling") as progress:
-        made = compile_many(jobs, progress=progress)
-    seconds = time.monotonic() - start
-    emit(f"  rendered and compiled {plural(len(made), 'kernel')} in {seconds:.1f} s")
-    start = time.monotonic()
-    _, oracle = _layer(arguments)
-    seconds = time.monotonic() - start
-    emit(f"  the NumPy oracle's results, whose bits a GPU returns ({seconds:.1f} s):")
-    for name, expected in oracle.items():
-        emit(f"    {name}, {list(expected.shape)}: {_fingerprint(expected)}")
-    emit("On a machine with an NVIDIA GPU, this command compares the bits.")
-    return 0

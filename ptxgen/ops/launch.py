@@ -51,12 +51,12 @@ def launch(
     key = (device, problem, ldc, flags, dtype, tier, kernel)
     found = _launches.get(key)
     if found is None:
-        found = _prepare(problem, device, ldc, flags, dtype, tier, kernel)
+        found = prepare(problem, device, ldc, flags, dtype, tier, kernel)
         remember(_launches, key, found)
     return found
 
 
-def _prepare(
+def prepare(
     problem: Problem,
     device: Device,
     ldc: int,
@@ -65,6 +65,7 @@ def _prepare(
     tier: str,
     kernel: str | None,
 ) -> Launch:
+    """As :func:`launch`, past the memo: what is prepared lives as long as its user wants it."""
     from ptxgen.tiles import SPECS
 
     arch = architecture(device)
@@ -75,10 +76,11 @@ def _prepare(
     m, n, k = problem.dims
     params = GEMM_PARAMS.pack(*[0] * 5, *problem.lds, ldc, m, n, k, choice.chunk, flags)
     pointers = 4 if len(choice.kernels) == 1 else 5  # A, B, bias, C and the workspace
+    image = _ptx if device.image_kind == "ptx" else _cubin
     steps = []
     for name, grid in zip(choice.kernels, choice.grids, strict=True):
         spec = SPECS[name]
-        function = device.kernel(name, partial(_cubin, name), spec.shared_bytes)
+        function = device.kernel(name, partial(image, name), spec.shared_bytes)
         block = (spec.threads, 1, 1)
         steps.append(device.prepare(function, (grid, 1, 1), block, params, pointers, str(problem)))
     return steps[0] if len(steps) == 1 else ScratchLaunch(device, tuple(steps), choice.workspace)
@@ -191,6 +193,16 @@ def _cubin(kernel: str, arch: str) -> bytes:
     from ptxgen.tiles import SPECS
 
     return compile_cubin(_source(SPECS[kernel]), name=kernel, arch=arch).image
+
+
+def _ptx(kernel: str, arch: str) -> bytes:
+    """The portable PTX, as the goldens hold it: the same on every device that loads PTX."""
+    from ptxgen.compile import compile_ptx
+    from ptxgen.golden.fresh import targets
+    from ptxgen.tiles import SPECS
+
+    spec = SPECS[kernel]
+    return compile_ptx(_source(spec), name=kernel, arch=targets(spec)[-1]).image
 
 
 def _source(spec: KernelSpec) -> str:

@@ -431,8 +431,7 @@ class DeviceArray:
         }
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        kind = dlpack.CUDA if self.device.kind == "cuda" else dlpack.CPU
-        return kind, self.device.index
+        return dlpack.CUDA, self.device.index
 
     def __dlpack__(
         self,
@@ -442,6 +441,8 @@ class DeviceArray:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
+        if self.device.kind != "cuda":
+            raise BufferError(f"{self!r} has no address that others could read")
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError(f"{self!r} is exported without copying, from its own device only")
         if stream != -1:  # -1: the consumer wants no synchronisation; None: legacy default

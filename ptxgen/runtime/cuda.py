@@ -17,14 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from ptxgen.errors import DeviceError
+from ptxgen.errors import DeviceError, NoGpuError
 from ptxgen.runtime.device import Device, Function, get_device
 from ptxgen.runtime.launch import Launch
 
-_NO_GPU = (
-    "importing ptxgen, rendering, compiling, explaining and the NumPy oracle "
-    "(ptxgen.reference) work without a GPU, but this call needs one"
-)
+_NO_GPU = 'ptxgen.use_device("cpu") runs the same kernels without one, slowly'
 
 _HINTS = {
     2: "free device memory, or call release() on the device's workspace",
@@ -53,7 +50,9 @@ def driver() -> Any:
     try:
         (status,) = cu.cuInit(0)
     except RuntimeError as error:  # libcuda.so.1 does not exist
-        raise DeviceError(f"there is no CUDA driver here ({error}); {_NO_GPU}") from error
+        raise NoGpuError(f"there is no CUDA driver here ({error}); {_NO_GPU}") from error
+    if status == cu.CUresult.CUDA_ERROR_NO_DEVICE:
+        raise NoGpuError(f"there is no GPU here ({status.name}); {_NO_GPU}")
     if status != cu.CUresult.CUDA_SUCCESS:
         raise DeviceError(f"CUDA does not start here ({status.name}); {_NO_GPU}")
     return cu

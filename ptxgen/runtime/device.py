@@ -15,9 +15,9 @@ from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
-from ptxgen.errors import DeviceError, OptionError
+from ptxgen.errors import DeviceError, NoGpuError, OptionError
 from ptxgen.runtime.launch import GenericLaunch, Launch
 from ptxgen.runtime.workspace import Workspace
 
@@ -40,10 +40,14 @@ class Function:
 class Device(ABC):
     """One device. Pointers and stream handles are ints.
 
+    ``image_kind`` says what it loads: "cubin", or "ptx".
+
     Attributes: ``kind``, ``index``, ``name``, ``compute`` (capability, such as (9, 0)),
     ``sms``, ``max_shared`` (the most dynamic shared memory of a block, in bytes) and
     ``workspace``, the scratch memory of kernels on this device.
     """
+
+    image_kind: ClassVar[str] = "cubin"
 
     def __init__(
         self,
@@ -105,6 +109,10 @@ class Device(ABC):
                     function = self.load(image(self.arch), symbol, shared_bytes)
                     self._functions[symbol] = function
         return function
+
+    def loaded(self) -> tuple[str, ...]:
+        """The kernels that are loaded, in the order in which they were first asked for."""
+        return tuple(self._functions)
 
     def prepare(
         self,
@@ -221,6 +229,7 @@ class _Kind:
 _lock = threading.RLock()
 _kinds: dict[str, _Kind] = {}
 _process_default: Device | None = None
+_no_gpu = False
 _context_default: ContextVar[Device | None] = ContextVar("ptxgen_device", default=None)
 
 
@@ -230,7 +239,9 @@ def register(kind: str, factory: Callable[[], Sequence[Device]]) -> None:
     ``factory`` is called once, at first use, and returns the devices in index order; it
     raises DeviceError when this machine cannot have any. Registering again replaces it.
     """
+    global _no_gpu
     _kinds[kind] = _Kind(factory)
+    _no_gpu = False
 
 
 def _cuda_devices() -> Sequence[Device]:
@@ -239,7 +250,14 @@ def _cuda_devices() -> Sequence[Device]:
     return cuda.open_devices()
 
 
+def _cpu_devices() -> Sequence[Device]:
+    from ptxgen.runtime import cpu
+
+    return cpu.open_devices()
+
+
 register("cuda", _cuda_devices)
+register("cpu", _cpu_devices)
 
 
 def devices() -> tuple[Device, ...]:
@@ -269,7 +287,8 @@ def get_device(spec: str | Device) -> Device:
     found = _kinds[kind].devices()
     index = int(number or 0)
     if index >= len(found):
-        raise DeviceError(f"there is no device {kind}:{index}; {len(found)} of kind {kind!r} exist")
+        missing = NoGpuError if kind == "cuda" and not found else DeviceError
+        raise missing(f"there is no device {kind}:{index}; {len(found)} of kind {kind!r} exist")
     return found[index]
 
 
@@ -277,13 +296,24 @@ def default_device() -> Device:
     """Where arrays in host memory go.
 
     The innermost :class:`use_device` of this context, else what :func:`set_default_device`
-    set for the process, else ``"cuda:0"``. Raises DeviceError when that does not exist.
+    set for the process, else ``"cuda:0"``, or ``"cpu"`` where there is no GPU. Raises
+    DeviceError when there is a GPU that cannot be used.
     """
-    return _context_default.get() or _process_default or get_device("cuda")
+    return _context_default.get() or _process_default or _best_device()
+
+
+def _best_device() -> Device:
+    global _no_gpu
+    if not _no_gpu:
+        try:
+            return get_device("cuda")
+        except NoGpuError:
+            _no_gpu = True  # for good: asking again costs a search for the driver
+    return get_device("cpu")
 
 
 def set_default_device(spec: str | Device | None) -> None:
-    """Sets the default device of the process (all threads); None restores ``"cuda:0"``."""
+    """Sets the default device of the process (all threads); None restores the rule."""
     global _process_default
     _process_default = None if spec is None else get_device(spec)
 

@@ -1,0 +1,77 @@
+"""profile: what a kernel does, counted by the interpreter."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ptxgen.cli.kernels import find
+from ptxgen.cli.ui import emit, emit_json, note
+
+_SLOW = 1 << 26
+"""Products from which on the interpreter takes minutes."""
+
+_EPILOG = """\
+examples:
+  ptxgen profile simt_nn_f32_32x32x32_4x4_w2x1l4x8_s4_tv_c6 64 64 256
+  ptxgen profile simt_nt_f32_16x32x32_2x2_w2x2l4x8_s4_tt_c4 16 32 256 --lines --sites 20
+"""
+
+
+def add_commands(commands: Any) -> None:
+    """Adds this module's commands to the parser."""
+    command = commands.add_parser(
+        "profile",
+        help="what a kernel does: instructions, sectors, bank conflicts (needs no GPU)",
+        description="Runs the route that starts with SPEC on the CPU device, for the product "
+        "C[M, N] = A[M, K] . B[K, N], and counts instructions, sectors of global memory, "
+        "wavefronts of shared memory, barriers and copies. docs/profile.md says how to read it. "
+        "One tile shows what many do: sizes of a few tiles are enough.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("spec", metavar="SPEC", help="a kernel's name (see ptxgen list)")
+    for size in "mnk":
+        command.add_argument(size, metavar=size.upper(), type=int)
+    command.add_argument(
+        "--op",
+        help="whose plan cuts the reduction, such as linear_wgrad (default: the first that "
+        "has the kernel)",
+    )
+    command.add_argument("--bias", action="store_true", help="with a bias")
+    command.add_argument("--activation", metavar="NAME", help="relu, gelu, gelu_tanh or silu")
+    command.add_argument(
+        "--sites",
+        type=int,
+        default=10,
+        metavar="N",
+        help="how many accesses above the ideal are listed per kernel (default: %(default)s)",
+    )
+    command.add_argument(
+        "--lines", action="store_true", help="name the lines of CUDA that accesses come from"
+    )
+    command.add_argument("--json", action="store_true", help="for programs: every access")
+    command.set_defaults(run=_profile)
+
+
+def _profile(arguments: argparse.Namespace) -> None:
+    from ptxgen.ops.profiling import profile
+
+    m, n, k = arguments.m, arguments.n, arguments.k
+    find(arguments.spec)
+    if m * n * k > _SLOW:
+        note("this takes minutes or more: the interpreter does about a million products a second")
+    found = profile(
+        arguments.spec,
+        m,
+        n,
+        k,
+        op=arguments.op,
+        bias=arguments.bias,
+        activation=arguments.activation,
+        lines=arguments.lines,
+    )
+    if arguments.json:
+        emit_json(found.json())
+    else:
+        emit(found.table(max(arguments.sites, 0)))

@@ -1,0 +1,228 @@
+"""``profile``: what the kernels of a route do, counted on the CPU device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from ptxgen.activation import CODES
+from ptxgen.contract import ACTIVATIONS, DTYPES, OPERATIONS
+from ptxgen.errors import OptionError, ShapeError
+from ptxgen.interp.profile import KernelProfile, Profiler
+from ptxgen.ops.launch import prepare
+from ptxgen.ops.problem import Problem
+from ptxgen.spec import DIM_MAX, Route
+
+_FLOAT = 4
+"""Bytes of an f32, operand and result."""
+_LINE_INFO = "--generate-line-info"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one call of a route does: :func:`profile` makes it.
+
+    ``op``, ``layout``, ``m``, ``n``, ``k``: the product ``C[m, n] = A[m, k] . B[k, n]``, its
+    storage, and the operation whose plan cuts its reduction. ``minimum_bytes``: operands and
+    result, each once.
+    """
+
+    kernel: str
+    op: str
+    layout: str
+    m: int
+    n: int
+    k: int
+    minimum_bytes: int
+    kernels: tuple[KernelProfile, ...]
+    """In the order of their launches."""
+
+    @property
+    def flop(self) -> int:
+        """Floating-point operations of all kernels; an fma is two."""
+        return sum(kernel.flop for kernel in self.kernels)
+
+    @property
+    def requested_bytes(self) -> int:
+        """Bytes of global memory that the lanes asked for."""
+        return sum(k.global_memory.loaded + k.global_memory.stored for k in self.kernels)
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes of the sectors that were moved, by L2 to the SMs or back."""
+        return sum(kernel.global_memory.moved for kernel in self.kernels)
+
+    @property
+    def intensity(self) -> float:
+        """Floating-point operations per byte that was moved."""
+        return self.flop / self.moved_bytes
+
+    @property
+    def best_intensity(self) -> float:
+        """The same, if each operand and the result were moved once."""
+        return self.flop / self.minimum_bytes
+
+    def json(self) -> dict[str, Any]:
+        """All of it as integers, strings, lists and dicts; keys are stable."""
+        return {
+            "kernel": self.kernel,
+            "op": self.op,
+            "layout": self.layout,
+            "m": self.m,
+            "n": self.n,
+            "k": self.k,
+            "flop": self.flop,
+            "minimum_bytes": self.minimum_bytes,
+            "requested_bytes": self.requested_bytes,
+            "moved_bytes": self.moved_bytes,
+            "kernels": [kernel.json() for kernel in self.kernels],
+        }
+
+    def table(self, sites: int = 10) -> str:
+        """For people; ``sites``: how many access sites above the ideal are listed per kernel."""
+        return "\n".join(self._lines(sites))
+
+    def _lines(self, sites: int) -> Iterator[str]:
+        m, n, k = self.m, self.n, self.k
+        yield f"C[{m}, {n}] = A[{m}, {k}] . B[{k}, {n}], stored {self.layout}, as {self.op} cuts it"
+        yield (
+            f"{self.flop} floating-point operations; {self.moved_bytes} bytes moved, at least "
+            f"{self.minimum_bytes}: {self.intensity:.2f} operations per byte of "
+            f"{self.best_intensity:.2f}"
+        )
+        for kernel in self.kernels:
+            yield ""
+            yield kernel.table(sites)
+
+
+def profile(
+    kernel: str,
+    m: int,
+    n: int,
+    k: int,
+    *,
+    op: str | None = None,
+    bias: bool = False,
+    activation: str | None = None,
+    lines: bool = False,
+) -> Profile:
+    """Runs the route that starts with ``kernel`` on the CPU device and counts what it does.
+
+    ``m``, ``n``, ``k`` are those of the product ``C[m, n] = A[m, k] . B[k, n]`` that the kernel
+    computes, its operands packed and stored as its layout says. ``op``: the operation whose plan
+    cuts the reduction; default: the first whose routes have the kernel. ``bias``,
+    ``activation``: the epilogue. ``lines``: compile with line information, so that accesses
+    name the line of CUDA that they come from.
+
+    Counts do not depend on the operands' values, nor on the machine.
+    :mod:`ptxgen.interp.profile` says what is counted, and by which models.
+
+    Raises OptionError for a kernel that starts no route or does not serve the problem, and
+    ShapeError for sizes that are not at least 1.
+
+    >>> import ptxgen
+    >>> found = ptxgen.profile("simt_nn_f32_128x128x8_8x8_w4x2l4x8_s4_ts_c2", 128, 128, 32)
+    >>> found.kernels[0].classes["fma"].lanes == 128 * 128 * 32
+    True
+    """
+    from ptxgen.compile import compile_ptx
+    from ptxgen.golden.fresh import targets
+    from ptxgen.render import render
+    from ptxgen.runtime.cpu import CpuDevice
+
+    for name, size in (("m", m), ("n", n), ("k", k)):
+        if not 1 <= size <= DIM_MAX:
+            raise ShapeError(f"{name} is {size}; takes 1 to {DIM_MAX}")
+    if activation not in (None, *ACTIVATIONS):
+        raise OptionError(f"activation is {activation!r}; takes None, {', '.join(ACTIVATIONS)}")
+    route, op, storage = _route(kernel, op)
+    observer = Profiler()
+    device = CpuDevice(observer=observer)
+    sources = {spec.name: render(spec) for spec in route.kernels} if lines else {}
+    for spec in route.kernels if lines else ():
+        made = compile_ptx(
+            sources[spec.name], name=spec.name, arch=targets(spec)[-1], options=(_LINE_INFO,)
+        )
+        # A device keeps the first image of a symbol, so this is the one that will run.
+        device.kernel(spec.name, lambda _, image=made.image: image, spec.shared_bytes)  # type: ignore[misc]
+    shapes = ((m, k) if storage[0] == "N" else (k, m), (k, n) if storage[1] == "N" else (n, k))
+    problem = Problem(
+        op=op,
+        storage=storage,
+        dims=(m, n, k),
+        lds=(shapes[0][1], shapes[1][1]),
+        aligns=(_align(shapes[0][1]), _align(shapes[1][1])),
+        own=(m, n, k),
+        shape=(m, n),
+        swapped=False,
+    )
+    flags = CODES[activation or "none"] << 8
+    launch = prepare(problem, device, n, flags, dtype=DTYPES["float32"], tier="simt", kernel=kernel)
+    pointers = [_filled(device, prod(shape)) for shape in (*shapes, (n,))]
+    result = device.alloc(m * n * _FLOAT)
+    a, b, addend = pointers
+    launch.fire(0, a, b, addend if bias else 0, result)
+    elements = sum(map(prod, shapes)) + m * n + (n if bias else 0)
+    return Profile(
+        kernel=kernel,
+        op=op,
+        layout=storage,
+        m=m,
+        n=n,
+        k=k,
+        minimum_bytes=elements * _FLOAT,
+        kernels=observer.kernels(sources),
+    )
+
+
+def _filled(device: Any, elements: int) -> int:
+    pointer: int = device.alloc(elements * _FLOAT)
+    device.memset(pointer, 0, elements * _FLOAT)
+    return pointer
+
+
+def _align(elements: int) -> int:
+    """The alignment of rows of so many elements, as routes count it."""
+    low = elements * _FLOAT | 16
+    return low & -low
+
+
+def _route(kernel: str, op: str | None) -> tuple[Route, str, str]:
+    """The route that starts with ``kernel``, an operation that takes it, and its storage."""
+    import difflib
+
+    from ptxgen.tiles import ROUTES, SPECS
+
+    found = [
+        (route, operation.name, layout)
+        for (layout, plan), table in ROUTES.items()
+        for route in table
+        if route.name == kernel
+        for operation in OPERATIONS.values()
+        if operation.plan.name == plan
+        and any(product.layout == layout for product in operation.products.values())
+    ]
+    if not found:
+        firsts = dict.fromkeys(r.name for table in ROUTES.values() for r in table)
+        if kernel in SPECS:
+            before = [
+                r.name
+                for table in ROUTES.values()
+                for r in table
+                if any(spec.name == kernel for spec in r.kernels)
+            ]
+            raise OptionError(
+                f"{kernel} only follows another kernel; takes the first of a route, such as "
+                f"{' or '.join(before[:2])}"
+            )
+        near = difflib.get_close_matches(str(kernel), firsts, 3) or [*firsts][:3]
+        raise OptionError(f"there is no kernel {kernel!r}; takes for example {', '.join(near)}")
+    if op is None:
+        return found[0]
+    for one in found:
+        if one[1] == op:
+            return one
+    names = dict.fromkeys(name for _, name, _ in found)
+    raise OptionError(f"op is {op!r}, which does not route to {kernel}; takes {', '.join(names)}")

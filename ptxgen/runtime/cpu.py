@@ -1,0 +1,140 @@
+"""The CPU device: kernels run as PTX, in the interpreter.
+
+Everything above the driver is as on a GPU: dispatcher, specs, launch numbers, parameters. Only
+the image differs (PTX for a cubin) and who carries it out (:mod:`ptxgen.interp`). It stands for
+an H200: the same architecture, limits and number of SMs, so the same routes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ptxgen.errors import DeviceError, MemoryFault
+from ptxgen.runtime.device import Device, Function
+
+if TYPE_CHECKING:
+    from ptxgen.interp import Program
+
+SMS = 132
+MAX_SHARED = 227 << 10
+
+
+class CpuDevice(Device):
+    """An interpreter with memory of its own. Each call returns when its work is done.
+
+    ``settings`` are those of :class:`ptxgen.interp.Settings`, by name: ``seed`` picks warps at
+    random, ``early`` lets asynchronous copies land at once, ``visits`` bounds loops,
+    ``observer`` watches. No result depends on them. ``get_device("cpu")`` has the defaults.
+    """
+
+    image_kind = "ptx"
+
+    def __init__(self, index: int = 0, **settings: Any) -> None:
+        from ptxgen.interp import GlobalMemory, Settings
+
+        super().__init__(
+            "cpu",
+            index,
+            name="PTX interpreter",
+            compute=(9, 0),
+            sms=SMS,
+            max_shared=MAX_SHARED,
+        )
+        self.settings = Settings(**settings)
+        self.memory = GlobalMemory()
+        self._programs: list[Program] = []
+        self._lock = threading.RLock()
+
+    def observe(self, observer: Any) -> None:
+        """Has ``observer`` (or None) watch every launch from now on."""
+        self.settings = replace(self.settings, observer=observer)
+
+    # -- kernels ------------------------------------------------------------------
+    def _load(self, image: bytes, symbol: str) -> int:
+        from ptxgen.interp import Program, parse
+
+        try:
+            text = image.rstrip(b"\0").decode()
+        except UnicodeDecodeError as error:
+            raise DeviceError(
+                f"{symbol}: {self} takes PTX text, got {len(image)} bytes of something else"
+            ) from error
+        compute = 10 * self.compute[0] + self.compute[1]
+        program = Program(parse(text, f"{symbol}.ptx"), symbol, self.memory, compute)
+        with self._lock:
+            self._programs.append(program)
+            return len(self._programs) - 1
+
+    def program(self, function: Function) -> Program:
+        """The decoded kernel behind ``function``."""
+        return self._programs[function.handle]
+
+    def _allow_shared(self, handle: int, symbol: str, nbytes: int) -> None:
+        pass  # Device.load has checked it against max_shared
+
+    def launch(
+        self,
+        function: Function,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        stream: int,
+        params: bytes,
+        what: str,
+    ) -> None:
+        """See :meth:`Device.launch`. Raises KernelFault when the kernel misbehaves."""
+        from ptxgen.interp import launch
+
+        with self._lock:
+            try:
+                launch(
+                    self.program(function),
+                    self.memory,
+                    grid,
+                    block,
+                    params,
+                    function.shared_bytes,
+                    self.settings,
+                )
+            except DeviceError as error:
+                error.add_note(f"launching {function.symbol} on {self}: {what}")
+                raise
+
+    # -- memory -------------------------------------------------------------------
+    def alloc(self, nbytes: int) -> int:
+        """See :meth:`Device.alloc`."""
+        return self.memory.alloc(nbytes).base
+
+    def free(self, ptr: int) -> None:
+        """See :meth:`Device.free`."""
+        if not self.memory.free(ptr):
+            raise MemoryFault(f"freeing {ptr:#x}: {self.memory.describe(ptr, 1)}")
+
+    def copy_in(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
+        """See :meth:`Device.copy_in`."""
+        self._touch(self.memory.write, dst, src, nbytes)
+
+    def copy_out(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
+        """See :meth:`Device.copy_out`."""
+        self._touch(self.memory.read, dst, src, nbytes)
+
+    def memset(self, ptr: int, value: int, nbytes: int, stream: int = 0) -> None:
+        """See :meth:`Device.memset`."""
+        self._touch(self.memory.fill, ptr, value, nbytes)
+
+    def _touch(self, action: Any, *arguments: int) -> None:
+        if arguments[-1]:
+            try:
+                action(*arguments)
+            except LookupError as error:
+                raise MemoryFault(f"{arguments[-1]} bytes: {error}") from None
+
+    def synchronize(self, stream: int | None = None) -> None:
+        """See :meth:`Device.synchronize`. There is never anything to wait for."""
+
+
+def open_devices() -> Sequence[CpuDevice]:
+    """The one CPU device."""
+    return [CpuDevice()]

@@ -40,7 +40,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    skipped = [r for r in terminalreporter.stats.get("skipped", ()) if "gpu" in r.keywords]
+    skipped = [
+        r for r in terminalreporter.stats.get("skipped", ()) if "gpu" in getattr(r, "keywords", ())
+    ]
     if skipped:
         terminalreporter.write_line(
             f"{len(skipped)} GPU tests were skipped: {why_no_gpu() or 'see -rs'} "

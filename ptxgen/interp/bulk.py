@@ -20,10 +20,10 @@ from ptxgen.errors import MemoryFault, RaceFault, SpecError
 from ptxgen.interp import access as memory_access
 from ptxgen.interp import operate
 from ptxgen.interp.access import Access
-from ptxgen.interp.decode import SIZES, WINDOWS, Program, Value, active, listed
+from ptxgen.interp.decode import WINDOWS, Program, Value, active, listed
 from ptxgen.interp.memory import SHARED_BASE
 from ptxgen.interp.proxy import PIECE, Reading
-from ptxgen.interp.ptx import Address, Immediate, Instruction, Operand
+from ptxgen.interp.ptx import SIZES, Address, Immediate, Instruction, Operand
 from ptxgen.interp.race import Conflict
 from ptxgen.interp.sync import Transfer
 from ptxgen.interp.tma import NBYTES, TensorMap

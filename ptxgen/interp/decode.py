@@ -27,7 +27,6 @@ from ptxgen.interp.memory import (
     GlobalMemory,
 )
 from ptxgen.interp.ptx import (
-    SIZES,
     Address,
     Entry,
     Immediate,
@@ -37,12 +36,11 @@ from ptxgen.interp.ptx import (
     Operand,
     Pair,
     Register,
-    Sink,
     Special,
     Symbol,
     Vector,
 )
-from ptxgen.interp.scalar import STORAGE, Scalar, constant, lookup
+from ptxgen.interp.scalar import STORAGE, constant
 
 if TYPE_CHECKING:
     from ptxgen.interp.machine import Wave
@@ -518,6 +516,3 @@ def listed(operand: Operand) -> Sequence[Operand]:
     if isinstance(operand, Pair):
         return (operand.first, operand.second)
     return (operand,)
-
-
-__all__ = ["SIZES", "Scalar", "Sink", "lookup"]

@@ -8,8 +8,6 @@ are picked at random instead, which must not change any result.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -432,14 +430,3 @@ def _check(
     program.check_block(block)
     if grid[0] * grid[1] * grid[2] % program.cluster:
         raise DeviceError(f"{name}: grid {grid} is no multiple of its cluster {program.cluster}")
-
-
-def warps_of(mask: Mask, lanes: int) -> Iterator[int]:
-    """The warps that have lanes in ``mask``."""
-    if mask is None:
-        return iter(range(lanes // WARP))
-    return iter(np.flatnonzero(mask.reshape(-1, WARP).any(axis=1)).tolist())
-
-
-Operation = Callable[[Wave, list[Any]], None]
-count_from = itertools.count

@@ -236,6 +236,3 @@ class ProxyHistory(SharedHistory):
         copy.knows = knows[self._row[unique]]
         copy.knows[np.arange(len(unique)), unique % self.threads] = self._time
         self._advance(unique >> 5)
-
-
-__all__ = ["PIECE", "ProxyHistory", "Reading"]

@@ -690,16 +690,3 @@ class ClusterBarrier:
         if complete.any():
             self.wave.stalls.clear()
             self.wave.wake()
-
-
-__all__ = [
-    "Arrival",
-    "Arrivals",
-    "Arriving",
-    "ClusterBarrier",
-    "Copies",
-    "Copy",
-    "Mbarrier",
-    "Mbarriers",
-    "Transfer",
-]

@@ -1,0 +1,808 @@
+"""Faults planted into kernels: the CPU device finds every one, and says what and where it is.
+
+A fault is planted into the PTX, or into the CUDA source before compiling, of kernels that copy,
+split and synchronise in different ways. Where an instruction is planted at, the unharmed kernel
+runs it, so it matters.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass, replace
+
+import pytest
+from bits import difference
+from interp_launch import KERNELS, Case, oracle, run
+from test_interp_kernels import FewCtas
+
+from ptxgen.compile import compile_ptx
+from ptxgen.errors import (
+    BarrierFault,
+    DeviceError,
+    KernelFault,
+    MemoryFault,
+    PtxError,
+    RaceFault,
+    StepLimitFault,
+    UninitializedFault,
+)
+from ptxgen.golden import checkout_folder
+from ptxgen.interp import Settings
+from ptxgen.ops import launch
+from ptxgen.render import render
+from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.tiles import SPECS
+
+BITS = "other bits"
+"""What a fault can also come to, where it breaks no rule of the machine."""
+
+
+# -- kernels ----------------------------------------------------------------------------
+
+
+def smallest(**wanted):
+    """The kernel with the smallest tile of those whose spec has these values."""
+    found = []
+    for name, (_, route) in KERNELS.items():
+        spec = route.kernels[0]
+        copies = {getattr(spec, "copy_a", ""), getattr(spec, "copy_b", "")}
+        rest = {k: v for k, v in wanted.items() if k != "copy"}
+        if all(getattr(spec, k, None) == v for k, v in rest.items()) and (
+            wanted.get("copy", "") in {"", *copies}
+        ):
+            found.append((spec.bm * spec.bn, name))
+    return min(found)[1]
+
+
+PICKED = {
+    "staged": smallest(copy_a="staged", copy_b="vector", split="none"),
+    "kvector": smallest(copy="kvector", split="none", warps_n=4),
+    "half-warp slices": smallest(copy="kvector", lanes=16, split="slices", lanes_m=4),
+    "slices": smallest(copy="staged", lanes=32, split="slices"),
+    "big": smallest(copy="transpose", bm=128, bn=128, tn=8, split="none"),
+    "persistent": smallest(persistent=True),
+    "workspace": smallest(copy="vector", split="workspace"),
+}
+"""A kernel of every way to copy, split and synchronise."""
+
+
+@pytest.fixture(autouse=True)
+def _launches(monkeypatch):
+    """Prepared launches keep their devices: here, for one test."""
+    monkeypatch.setattr(launch, "_launches", {})
+
+
+every_pick = pytest.mark.parametrize("pick", PICKED)
+slices = pytest.mark.parametrize("pick", [p for p in PICKED if "slices" in p])
+
+
+def inner(spec):
+    """A problem of whole tiles."""
+    return Case(spec.bm, spec.bn, (spec.stages + 2) * spec.bk, bias=False)
+
+
+def turns(spec):
+    """Problems whose last stage is each of the ring's: one of them is where results go next."""
+    return [replace(inner(spec), k=(spec.stages + i) * spec.bk) for i in range(spec.stages)]
+
+
+def edge(spec):
+    """A problem with edges on all sides."""
+    rest = spec.bk // 2 + 1
+    return Case(spec.bm + 1, spec.bn + 1, (spec.stages + 1) * spec.bk + rest, extra=1)
+
+
+def rounds(spec):
+    """A problem whose tile is gone through several times, if there are such."""
+    if spec.persistent:
+        return edge(spec)
+    return Case(spec.bm, spec.bn, 1100, op="linear_wgrad", bias=False)
+
+
+def loops(spec):
+    """Whether something comes behind the stores of a tile."""
+    return spec.persistent or spec.split == "slices"
+
+
+# -- planting ---------------------------------------------------------------------------
+
+
+class Lines:
+    """Observes which lines of a kernel's PTX are run."""
+
+    def __init__(self, name):
+        self.name, self.seen = name, set()
+
+    def segment(self, wave, block, mask):
+        if wave.program.name == self.name:
+            self.seen.update(i.line for i in block.instructions)
+
+    def memory(self, *_):
+        pass
+
+
+@functools.cache
+def golden(name):
+    return (checkout_folder() / "compute_80" / f"{name}.ptx").read_text()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a kernel."""
+
+    line: int  # from 1
+    text: str
+
+
+class Kernel:
+    """One of PICKED: its text, and what of it runs."""
+
+    def __init__(self, pick):
+        self.name = PICKED[pick]
+        self.spec = SPECS[self.name]
+        self.lines = golden(self.name).split("\n")
+        text = "\n".join(self.lines)
+        self.label = {m[1]: text.count("\n", 0, m.start()) + 1
+                      for m in re.finditer(r"^(\$L\w+):", text, re.M)}  # fmt: skip
+        backward = [
+            (place, self.label[match[1]])
+            for place in self.all(r"@%p\d+ bra\s")
+            if (match := re.search(r"bra\s+(\$L\w+);", place.text))
+            and self.label[match[1]] < place.line
+        ]
+        # The main loop is the innermost one with products in it, behind the first fragments.
+        with_products = [
+            (place.line - start, place, start)
+            for place, start in backward
+            if any("fma.rn.f32" in line for line in self.lines[start : place.line])
+            and any("cp.async.commit" in line for line in self.lines[start : place.line])
+        ]
+        _, self.back, self.loop_start = min(with_products, key=lambda found: found[0])
+
+    def all(self, pattern):
+        """The lines that begin with ``pattern``."""
+        return [
+            Place(i, line.strip())
+            for i, line in enumerate(self.lines, 1)
+            if re.match(pattern, line.strip())
+        ]
+
+    def run_by(self, pattern, case):
+        """Those that ``case`` runs."""
+        seen = executed(self.name, case)
+        return [place for place in self.all(pattern) if place.line in seen]
+
+    def with_line(self, place, text):
+        """The PTX with another text in a line; the line numbers stay."""
+        changed = list(self.lines)
+        changed[place.line - 1] = text
+        return "\n".join(changed)
+
+    def without(self, place):
+        return self.with_line(place, "")
+
+
+@functools.cache
+def kernel(pick):
+    return Kernel(pick)
+
+
+@functools.cache
+def executed(name, case):
+    lines = Lines(name)
+    device = CpuDevice(observer=lines)
+    device.kernel(name, lambda arch: golden(name).encode(), SPECS[name].shared_bytes)
+    got, _ = run(device, name, case)
+    assert not difference(got, oracle(case))
+    return lines.seen
+
+
+def some(places, count=3):
+    """A few of them, from the first to the last."""
+    if len(places) <= count:
+        return places
+    return [places[i * (len(places) - 1) // (count - 1)] for i in range(count)]
+
+
+def attempt(text, name, case, *, planted=None, device=None, **settings):
+    """What running ``case`` with the harmed kernel comes to: a fault, BITS or None.
+
+    ``planted``: the kernel that ``text`` belongs to, if it is not the first of the route.
+    """
+    device = device or CpuDevice(**settings)
+    symbol = planted or name
+    try:
+        device.kernel(symbol, lambda arch: text.encode(), SPECS[symbol].shared_bytes)
+        got, intact = run(device, name, case)
+    except KernelFault as fault:
+        return fault
+    return BITS if difference(got, oracle(case)) or not intact else None
+
+
+def expect(outcome, kinds, name, what):
+    """Checks that ``outcome`` is one of ``kinds``, and that a fault names its place."""
+    if outcome == BITS:
+        assert BITS in kinds, f"{what}: only the bits differ"
+        return None
+    assert outcome is not None, f"{what}: not found"
+    types = tuple(kind for kind in kinds if kind != BITS)
+    assert type(outcome) in types, f"{what}: {outcome!r}"
+    assert outcome.kernel == name
+    lines = golden(name).split("\n")
+    assert outcome.line and outcome.text
+    assert f"line {outcome.line}" in str(outcome)
+    assert outcome.text.split()[0] in lines[outcome.line - 1] or "bar" in outcome.text
+    assert outcome.cta is not None and outcome.warp is not None and outcome.lane is not None
+    if isinstance(outcome, (MemoryFault, RaceFault)):
+        assert outcome.address is not None
+        assert f"{outcome.address:#x}" in str(outcome)
+    return outcome
+
+
+# -- barriers ---------------------------------------------------------------------------
+
+
+@every_pick
+def test_removed_barrier(pick):
+    found = kernel(pick)
+    barriers = found.all(r"bar\.sync")
+    assert len(barriers) >= 3
+    for place in barriers:
+        if place is barriers[-1] and not loops(found.spec):
+            continue  # nothing comes behind it, so it orders nothing
+        cases = [edge(found.spec), *turns(found.spec)]
+        if loops(found.spec):
+            cases.append(rounds(found.spec))
+        for case in cases:
+            device = FewCtas() if found.spec.persistent else None
+            outcome = attempt(found.without(place), found.name, case, device=device)
+            if outcome is not None:
+                break
+        expect(outcome, (RaceFault,), found.name, f"without line {place.line}")
+
+
+@slices
+def test_removed_warp_barrier(pick):
+    found = kernel(pick)
+    barriers = found.all(r"bar\.warp\.sync")
+    assert len(barriers) == 2
+    for place in barriers:
+        outcome = attempt(found.without(place), found.name, edge(found.spec))
+        expect(outcome, (RaceFault,), found.name, f"without line {place.line}")
+
+
+@every_pick
+def test_wrong_barrier_count(pick):
+    found = kernel(pick)
+    threads = found.spec.threads
+    place = found.run_by(r"bar\.sync", inner(found.spec))[1]
+    for text, message in (
+        ("bar.sync 0, 48;", "multiple of 32"),
+        (f"bar.sync 0, {threads + 32};", f"{threads} of the CTA"),
+        (f"bar.sync 0, {threads - 32};", f"waits for {threads - 32}"),
+        ("bar.sync 16;", "0 to 15"),
+    ):
+        outcome = attempt(found.with_line(place, text), found.name, inner(found.spec))
+        fault = expect(outcome, (BarrierFault,), found.name, text)
+        assert fault.line == place.line and message in str(fault)
+
+
+def skipping(condition, text):
+    """``text`` only where ``condition`` does not hold of the thread's number."""
+    return (
+        f"{{ .reg .pred %away; .reg .b32 %where; mov.u32 %where, %tid.x; {condition} "
+        f"@%away bra $L__away; {text} $L__away: }}"
+    )
+
+
+@every_pick
+def test_divergent_barrier(pick):
+    found = kernel(pick)
+    barriers = found.run_by(r"bar\.(warp\.)?sync", inner(found.spec))
+    for place in (barriers[0], barriers[1], barriers[-2]):
+        # With one chunk, only the first slice has something to do.
+        thread = 5 if "warp" in place.text else 37
+        text = skipping(f"setp.eq.u32 %away, %where, {thread};", place.text)
+        outcome = attempt(found.with_line(place, text), found.name, inner(found.spec))
+        # Who does not wait for his warp may read before he is found missing.
+        kinds = (BarrierFault, RaceFault) if "warp" in place.text else (BarrierFault,)
+        what = f"thread {thread} skips line {place.line}"
+        fault = expect(outcome, kinds, found.name, what)
+        assert fault.line >= place.line
+        if "warp" not in place.text:
+            assert "thread 37 (warp 1, lane 5)" in str(fault)
+
+
+@every_pick
+def test_a_warp_skips_a_barrier(pick):
+    found = kernel(pick)
+    barriers = found.run_by(r"bar\.sync", inner(found.spec))
+    for place in (barriers[0], barriers[-2]):
+        condition = "shr.u32 %where, %where, 5; setp.eq.u32 %away, %where, 1;"
+        text = found.with_line(place, skipping(condition, place.text))
+        outcome = attempt(text, found.name, inner(found.spec))
+        expect(outcome, (RaceFault,), found.name, f"warp 1 skips line {place.line}")
+
+
+# -- asynchronous copies ------------------------------------------------------------------
+
+
+@every_pick
+def test_removed_wait(pick):
+    found = kernel(pick)
+    waits = found.all(r"cp\.async\.wait_group")
+    # The last one comes when nothing is under way any more.
+    assert len(waits) == 3 and waits[2].text == "cp.async.wait_group 0;"
+    for place in waits[:2]:
+        count = int(re.search(r"\d+", place.text)[0])
+        # Also where a copy happens to land at once, nobody may rely on it.
+        for text, early in (("", False), ("", True), (f"cp.async.wait_group {count + 1};", False)):
+            harmed = found.with_line(place, text)
+            outcome = attempt(harmed, found.name, inner(found.spec), early=early)
+            what = f"line {place.line} is now {text!r}"
+            fault = expect(outcome, (RaceFault,), found.name, what)
+            assert "nothing has waited for it" in str(fault), what
+            assert fault.text.startswith("ld.shared")
+
+
+@every_pick
+def test_removed_commit(pick):
+    found = kernel(pick)
+    commits = found.all(r"cp\.async\.commit_group")
+    assert len(commits) == found.spec.stages
+    for place in commits:
+        outcome = attempt(found.without(place), found.name, inner(found.spec))
+        fault = expect(outcome, (RaceFault,), found.name, f"without line {place.line}")
+        assert "nothing has waited for it" in str(fault)
+
+
+# -- indices ------------------------------------------------------------------------------
+
+
+def shifted(text, nbytes):
+    """The access with ``nbytes`` added to its last address."""
+
+    def add(match):
+        base, offset = match[1], int(match[2] or 0) + nbytes
+        return f"[{base}+{offset}]"
+
+    start = text.rindex("[")
+    return text[:start] + re.sub(r"\[(%\w+)(?:\+?(-?\d+))?\]", add, text[start:], count=1)
+
+
+def width(text):
+    """The bytes that a lane moves."""
+    if text.startswith("cp.async"):
+        return int(re.search(r"\], (\d+)", text)[1])
+    vector = re.search(r"\.v(\d)\.", text)
+    return 4 * int(vector[1] if vector else 1)
+
+
+@every_pick
+def test_shifted_shared_index(pick):
+    found = kernel(pick)
+    case = inner(found.spec)
+    for pattern in (r"ld\.shared\.v", r"st\.shared"):
+        for place in some(found.run_by(pattern, case)):
+            to = shifted(place.text, width(place.text))
+            if pattern.startswith("st"):
+                address = re.search(r"\[.*?\]", place.text)[0]
+                to = place.text.replace(address, shifted(address, width(place.text)))
+            outcome = attempt(found.with_line(place, to), found.name, case)
+            kinds = BITS, UninitializedFault, RaceFault, MemoryFault
+            expect(outcome, kinds, found.name, f"line {place.line} is now {to}")
+
+
+@every_pick
+def test_shifted_copy(pick):
+    found = kernel(pick)
+    case = inner(found.spec)
+    # Those with a third number may copy nothing.
+    copies = found.run_by(r"cp\.async\.c[ag].*\], \d+;|ld\.global\.nc", case)
+    for place in some(copies):
+        to = shifted(place.text, width(place.text))
+        outcome = attempt(found.with_line(place, to), found.name, case)
+        kinds = BITS, MemoryFault, UninitializedFault
+        expect(outcome, kinds, found.name, f"line {place.line} is now {to}")
+    for place in some([p for p in copies if p.text.startswith("cp.async")], 2):
+        address = re.search(r"\[.*?\]", place.text)[0]
+        to = place.text.replace(address, shifted(address, width(place.text)))
+        outcome = attempt(found.with_line(place, to), found.name, case)
+        kinds = BITS, RaceFault, UninitializedFault, MemoryFault
+        expect(outcome, kinds, found.name, f"line {place.line} is now {to}")
+
+
+@every_pick
+def test_store_past_the_end(pick):
+    found = kernel(pick)
+    case = inner(found.spec)
+    for activation in ("none", "relu"):  # stores vectors, stores floats
+        case = replace(case, activation=activation, exact=True)
+        for place in found.run_by(r"st\.global", case)[-1:]:
+            to = shifted(place.text, 4 * found.spec.bn)
+            if pick == "workspace":  # the scratch may be larger than is needed
+                to = shifted(place.text, 1 << 20)
+            outcome = attempt(found.with_line(place, to), found.name, case)
+            fault = expect(outcome, (MemoryFault,), found.name, to)
+            assert fault.line == place.line and fault.text.startswith("st.global")
+            assert "out of bounds" in str(fault)
+
+
+@every_pick
+def test_misaligned_vector(pick):
+    found = kernel(pick)
+    case = inner(found.spec)
+    seen = set()
+    for pattern in (r"ld\.shared\.v", r"st\.shared\.v", r"cp\.async\.cg", r"[ls][dt]\.global.*\.v"):
+        for place in some(found.run_by(pattern, case), 2):
+            address = re.search(r"\[.*?\]", place.text)[0]
+            to = place.text.replace(address, shifted(address, 4))
+            outcome = attempt(found.with_line(place, to), found.name, case)
+            fault = expect(outcome, (MemoryFault,), found.name, to)
+            assert fault.line == place.line
+            if "misaligned" in str(fault):
+                assert fault.address % width(place.text)
+                seen.add(pattern)
+            else:  # what was last is out of bounds now
+                assert "out of bounds" in str(fault)
+    assert seen
+
+
+# -- checks of bounds -----------------------------------------------------------------------
+
+CHECKS = {
+    "outputs": ("if (i >= m || j >= n) continue;", ""),
+    "rows of A": ("min(o, m - 1)", "o"),
+    "columns of A": ("(o < m ? o : 0)", "o"),
+    "columns of B": ("(o < n ? o : 0)", "o"),
+    "rows of B": ("min(o, n - 1)", "o"),
+    "k": ("< left ? 4 : 0", "< left ? 4 : 4"),
+    "k of a held vector": (r"\w_k \+ q < left \? (\w+\[i\]\[q\]) : 0\.0f", r"\1"),
+    "k of a vector": (r"min\(left - min\(\w_k, left\), 4u\) \* 4", "16"),
+    "bytes of a vector of A": ("min(m - min(o, m), 4u) * 4", "16"),
+    "bytes of a vector of B": ("min(n - min(o, n), 4u) * 4", "16"),
+    "steps": ("if (step < steps) {", "if (true) {"),
+    "inner tiles": ("if (inner && left >= BK) {", "if (true) {"),
+}
+"""Checks in the source of kernels, and what is left without them. Plain text, or a pattern."""
+
+
+@every_pick
+def test_missing_bounds_check(pick):
+    found = kernel(pick)
+    source = render(found.spec)
+    planted = 0
+    for what, (check, rest) in CHECKS.items():
+        pattern = check if "\\" in check else re.escape(check)
+        harmed, count = re.subn(pattern, rest, source)
+        if not count:
+            continue
+        planted += 1
+        text = compile_ptx(harmed, name=found.name, cache=None).image.rstrip(b"\0").decode()
+        case = replace(edge(found.spec), exact=True)
+        outcome = attempt(text, found.name, case)
+        if outcome is None:  # clamps also keep what is never stored inside the array
+            outcome = attempt(text, found.name, replace(case, m=1, n=1))
+        kinds = BITS, MemoryFault, UninitializedFault, RaceFault
+        assert outcome is not None, f"{what}: not found"
+        assert outcome == BITS or type(outcome) in kinds, f"{what}: {outcome!r}"
+        if outcome != BITS:
+            assert outcome.lane is not None and outcome.address is not None
+            assert outcome.text.split() == text.split("\n")[outcome.line - 1].split()
+    assert planted >= 4
+
+
+# -- values ---------------------------------------------------------------------------------
+
+
+@every_pick
+def test_swapped_fragment(pick):
+    found = kernel(pick)
+    case = inner(found.spec)
+    loads = [
+        place
+        for place in found.run_by(r"ld\.shared\.v", case)
+        if found.loop_start - 60 < place.line < found.back.line
+    ]
+    assert len(loads) >= 3
+    for place in some(loads):
+        first, second = re.findall(r"%f\d+", place.text)[:2]
+        to = re.sub(rf"{first}\b(.*?){second}\b", rf"{second}\1{first}", place.text)
+        assert to != place.text
+        outcome = attempt(found.with_line(place, to), found.name, case)
+        assert outcome == BITS, f"line {place.line} is now {to}: {outcome!r}"
+    products = [
+        place
+        for place in found.run_by(r"fma\.rn\.f32", case)
+        if found.loop_start < place.line < found.back.line
+    ]
+    for place in some(products):
+        at = products.index(place)
+        d, a, b, c = re.findall(r"%f\d+", place.text)
+        others = [re.findall(r"%f\d+", p.text)[1] for p in products[max(at - 80, 0) : at]]
+        others += [re.findall(r"%f\d+", p.text)[1] for p in products[at + 1 : at + 80]]
+        other = next(o for o in others if o not in (a, b))
+        to = f"fma.rn.f32 {d}, {other}, {b}, {c};"
+        outcome = attempt(found.with_line(place, to), found.name, case)
+        assert outcome == BITS, f"line {place.line} ({place.text}) is now {to}: {outcome!r}"
+
+
+@every_pick
+def test_other_rounding(pick):
+    found = kernel(pick)
+    case = inner(found.spec)
+    products = [p for p in found.run_by(r"fma\.rn\.f32", case)]
+    for place in some(products):
+        to = place.text.replace("fma.rn", "fma.rz")
+        outcome = attempt(found.with_line(place, to), found.name, case)
+        assert outcome == BITS, f"line {place.line} is now {to}: {outcome!r}"
+
+
+@every_pick
+def test_removed_store(pick):
+    found = kernel(pick)
+    case = replace(inner(found.spec), exact=True)
+    for pattern in (r"st\.shared", r"cp\.async\.c[ag].*\], \d+;"):
+        for place in some(found.run_by(pattern, case)):
+            outcome = attempt(found.without(place), found.name, case)
+            kinds = BITS, UninitializedFault
+            expect(outcome, kinds, found.name, f"without line {place.line}: {place.text}")
+    first = next(
+        p
+        for p in found.run_by(r"st\.shared|cp\.async\.c[ag].*\], \d+;", case)
+        if p.line < found.back.line
+    )
+    outcome = attempt(found.without(first), found.name, case)
+    fault = expect(outcome, (UninitializedFault,), found.name, f"without line {first.line}")
+    assert "which nothing has written" in str(fault) and fault.text.startswith("ld.shared")
+    for place in found.run_by(r"st\.global", case)[-1:]:
+        outcome = attempt(found.without(place), found.name, case)
+        if pick == "workspace":
+            assert isinstance(outcome, UninitializedFault)
+            assert outcome.kernel == KERNELS[found.name][1].kernels[1].name
+        else:
+            assert outcome == BITS
+
+
+@every_pick
+def test_register_without_a_value(pick):
+    found = kernel(pick)
+    case = inner(found.spec)
+    sums = {}  # the lines that set each accumulator before the loop; compilers do it even twice
+    for place in found.all(r"mov\.f32\s+%f\d+, (0f00000000|%f\d+);"):
+        if place.line < found.loop_start:
+            sums.setdefault(re.search(r"%f\d+", place.text)[0], []).append(place)
+    products = [
+        place.text
+        for place in found.run_by(r"fma\.rn\.f32", case)
+        if found.loop_start < place.line < found.back.line
+    ]
+    added_to = {re.findall(r"%f\d+", text)[3] for text in products}
+    sums = {register: places for register, places in sums.items() if register in added_to}
+    assert len(sums) == found.spec.tm * found.spec.tn
+    for register, places in some(sorted(sums.items())):
+        lines = list(found.lines)
+        for place in places:
+            lines[place.line - 1] = ""
+        outcome = attempt("\n".join(lines), found.name, case)
+        fault = expect(outcome, (UninitializedFault,), found.name, f"without {register}")
+        assert f"register {register}," in str(fault) and register in fault.text
+
+
+# -- the launch -----------------------------------------------------------------------------
+
+
+@every_pick
+@pytest.mark.parametrize("operand", ["A", "B", "bias", "out"])
+def test_use_after_free(pick, operand):
+    found = kernel(pick)
+    case = replace(inner(found.spec), bias=True)
+    with pytest.raises(MemoryFault, match="has been freed") as caught:
+        run(device_of(pick), found.name, case, freed=operand)
+    fault = caught.value
+    assert fault.line and fault.lane is not None and fault.address is not None
+    assert "launching" in fault.__notes__[0]
+
+
+@functools.cache
+def device_of(pick):
+    return CpuDevice()
+
+
+@every_pick
+@pytest.mark.parametrize("operand", ["A", "B", "bias"])
+def test_operand_without_values(pick, operand):
+    found = kernel(pick)
+    case = replace(inner(found.spec), bias=True)
+    with pytest.raises(UninitializedFault, match=f"nothing has written .*of {operand} ") as caught:
+        run(device_of(pick), found.name, case, unwritten=operand)
+    assert caught.value.line and caught.value.address is not None
+
+
+@every_pick
+def test_operand_too_short(pick):
+    found = kernel(pick)
+    for operand in ("A", "B", "bias"):
+        case = replace(inner(found.spec), bias=True)
+        with pytest.raises(MemoryFault, match=rf"out of bounds.* of {operand} of") as caught:
+            run(device_of(pick), found.name, case, short=operand)
+        assert caught.value.line and caught.value.address is not None
+
+
+@every_pick
+def test_endless_loop(pick):
+    found = kernel(pick)
+    label = re.search(r"\$L\w+", found.back.text)[0]
+    text = found.with_line(found.back, f"bra.uni {label};")
+    outcome = attempt(text, found.name, inner(found.spec), visits=20)
+    # Who puts operands down himself goes on doing so, into what others still read.
+    kinds = (StepLimitFault, RaceFault) if found.spec.staged else (StepLimitFault,)
+    fault = expect(outcome, kinds, found.name, "endless")
+    if not found.spec.staged:
+        assert "visits=" in str(fault) and "20 times" in str(fault)
+    assert found.loop_start <= fault.line <= found.back.line
+
+
+def test_faults_of_the_following_kernel():
+    name = PICKED["workspace"]
+    _, route = KERNELS[name]
+    second = route.kernels[1].name
+    text = golden(second)
+    end = re.search(r"(\$L\w+):\s+ret;", text)[1]
+    case = replace(rounds(SPECS[name]), n=SPECS[name].bn + 1, exact=True)
+    attempts = {
+        "index": (r"(ld\.global\.f32\s+%f\d+), \[(%rd\d+)\]", r"\1, [\2+4]"),
+        "return": (rf"@%p\d+ bra\s+{re.escape(end)};", ""),
+        "sum": (r"add\.rn\.f32", "sub.rn.f32"),
+    }
+    for what, (pattern, rest) in attempts.items():
+        harmed, count = re.subn(pattern, rest, text)
+        assert count, what
+        outcome = attempt(harmed, name, case, planted=second)
+        assert outcome is not None, what
+        if what == "return":
+            assert isinstance(outcome, (MemoryFault, UninitializedFault))
+            assert outcome.kernel == second
+        if what == "sum":
+            assert outcome == BITS
+
+
+# -- bad PTX ----------------------------------------------------------------------------------
+
+
+def loaded(text, name):
+    """Loads a text as the library does."""
+    return CpuDevice().load(text.encode(), name, SPECS[name].shared_bytes)
+
+
+def test_truncated_text():
+    found = kernel("half-warp slices")
+    text = "\n".join(found.lines).rstrip()
+    for cut in [len(text) * i // 24 for i in range(24)] + [len(text) - 1]:
+        with pytest.raises((PtxError, DeviceError)) as caught:
+            loaded(text[:cut], found.name)
+        error = caught.value
+        assert found.name in str(error)
+        if isinstance(error, PtxError):
+            assert error.line <= text.count("\n", 0, cut) + 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("fma.rn.f32", "frobnicate.rn.f32"),
+        ("fma.rn.f32", "fma.rn.f31"),
+        ("fma.rn.f32", "fma.rn.approx.f32"),
+        ("fma.rn.f32", "fma.f32"),
+        ("ld.shared.v", "ld.shared.quick.v"),
+        ("ld.shared.v", "ld.shred.v"),
+        ("bar.sync", "bar.think"),
+        ("cp.async.wait_group", "cp.async.wait_grope"),
+        ("%tid.x", "%clock64"),
+        ("%tid.x", "%tid.w"),
+        ("add.s32", "add.s32 %f1,"),
+    ],
+)
+def test_outside_the_subset(old, new):
+    found = kernel("half-warp slices")
+    place = next(p for p in found.all(".*") if old in p.text)
+    with pytest.raises(PtxError) as caught:
+        loaded(found.with_line(place, place.text.replace(old, new)), found.name)
+    error = caught.value
+    assert error.line == place.line, str(error)
+    assert f"{found.name}.ptx:{place.line}: " in str(error)
+    assert new.split()[0].lstrip("%") in error.text
+
+
+@pytest.mark.parametrize("target", ["sm_100a", "sm_100", "sm_120", "sm_80a", "sm_100f"])
+def test_other_architecture(target):
+    found = kernel("half-warp slices")
+    text = golden(found.name).replace(".target sm_80", f".target {target}")
+    with pytest.raises(DeviceError, match=f"is for {target}; this device is a model of sm_90"):
+        loaded(text, found.name)
+
+
+def test_own_architecture():
+    found = kernel("half-warp slices")
+    for target in ("sm_90a", "sm_90", "sm_70"):
+        text = golden(found.name).replace(".target sm_80", f".target {target}")
+        assert attempt(text, found.name, edge(found.spec)) is None
+
+
+def parameters(text, change):
+    """The PTX with another parameter list."""
+    start, stop = text.index("(\n", text.index(".entry")), text.index("\n)")
+    given = [line.strip(",") for line in text[start + 2 : stop].split("\n")]
+    return text[: start + 2] + ",\n".join(change(given)) + text[stop:]
+
+
+def test_wrong_parameters():
+    found = kernel("half-warp slices")
+    text = golden(found.name)
+    changes = {
+        "one more": (lambda given: [*given, "\t.param .u32 more"], "takes 88 bytes of parameters"),
+        "a wider one": (
+            lambda given: [*given[:-1], given[-1].replace(".u32", ".u64")],
+            "takes 88 bytes of parameters",
+        ),
+        "one of no use less": (lambda given: given[:-1], None),
+        "none": (lambda given: [], None),
+    }
+    for what, (change, message) in changes.items():
+        with pytest.raises((DeviceError, PtxError), match=message) as caught:
+            device = CpuDevice()
+            harmed = parameters(text, change)
+            device.kernel(found.name, lambda arch, t=harmed: t.encode(), found.spec.shared_bytes)
+            run(device, found.name, inner(found.spec))
+        assert found.name in str(caught.value), what
+        assert not isinstance(caught.value, KernelFault)
+
+
+def test_other_images():
+    found = kernel("half-warp slices")
+    with pytest.raises(DeviceError, match="takes PTX text"):
+        CpuDevice().load(b"\x7fELF\xff\xfe" + bytes(64), found.name)
+    with pytest.raises(DeviceError, match="has no kernel other"):
+        CpuDevice().load(golden(found.name).encode(), "other")
+    with pytest.raises(PtxError):
+        CpuDevice().load(b"", found.name)
+    with pytest.raises(DeviceError, match="needs 300000 bytes of shared memory"):
+        CpuDevice().load(golden(found.name).encode(), found.name, 300000)
+    text = golden(found.name).replace(f".maxntid {found.spec.threads}", ".maxntid 32")
+    device = CpuDevice()
+    device.kernel(found.name, lambda arch: text.encode(), found.spec.shared_bytes)
+    with pytest.raises(DeviceError, match="takes at most 32 threads"):
+        run(device, found.name, inner(found.spec))
+
+
+SPIN = """
+.version 9.0
+.target sm_80
+.address_size 64
+.visible .entry spin() {
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, 0;
+LOOP:
+    add.u32 %r2, %r2, 1;
+    setp.ne.u32 %p1, %r1, 77;
+    @%p1 bra LOOP;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("settings", [{}, {"seed": 3}, {"wave_lanes": 1}])
+def test_endless_by_itself(settings):
+    device = CpuDevice(visits=500, **settings)
+    function = device.load(SPIN.encode(), "spin")
+    with pytest.raises(StepLimitFault, match="visits=") as caught:
+        device.launch(function, (2, 1, 1), (96, 1, 1), 0, b"", "spin")
+    assert caught.value.text == "add.u32 %r2, %r2, 1;"
+    assert SPIN.split("\n")[caught.value.line - 1].strip() == caught.value.text
+
+
+def test_the_limit_is_generous():
+    assert Settings().visits >= 1 << 20

@@ -11,8 +11,14 @@ from ptxgen.errors import OptionError
 from ptxgen.tiles import SPECS
 
 pytestmark = pytest.mark.gpu
-SHAPES = ((1, 3, 5), (2, 4, 2), (0, 0, 2085))
-"""Added to a kernel's tile: tails everywhere; whole vectors; a chunked reduction."""
+
+
+def shapes(spec):
+    """(M, N, K): tails everywhere; whole vectors of everything; the same with a chunked K."""
+    yield spec.bm + 1, spec.bn + 3, 2 * spec.bk + 5
+    whole = [4 * (extent // 4 + 1) for extent in (spec.bm, spec.bn, 2 * spec.bk)]
+    yield tuple(whole)
+    yield whole[0], whole[1], 2088
 
 
 @pytest.mark.parametrize("name", first_kernels())
@@ -21,8 +27,7 @@ def test_gpu_and_interpreter_agree(name):
     spec = SPECS[name]
     random = np.random.default_rng(len(name))
     served = 0
-    for more_m, more_n, more_k in SHAPES:
-        m, n, k = spec.bm + more_m, spec.bn + more_n, 2 * spec.bk + more_k
+    for m, n, k in shapes(spec):
         a = random.standard_normal((k, m) if layout[0] == "T" else (m, k), dtype=np.float32)
         b = random.standard_normal((n, k) if layout[1] == "T" else (k, n), dtype=np.float32)
         a.flat[:: a.size // 7 + 1] = np.float32(1e-42)

@@ -320,11 +320,10 @@ STORES = {
 }
 
 
-def load(wave: Wave, access: Access, space: str, address: Array, lanes: Where) -> Array:
-    """A load from ``space``, which may be ``generic``."""
-    if space != "generic":
-        return LOADS[space](wave, access, address, lanes)
-    result: Array | None = None
+def _spaces(
+    wave: Wave, access: Access, address: Array, lanes: Where
+) -> Iterator[tuple[str, Array, Array | None]]:
+    """:func:`windows`, where nothing may be among the parameters."""
     for found, part, which in windows(address):
         if found == "param":
             raise wave.fault(
@@ -334,6 +333,15 @@ def load(wave: Wave, access: Access, space: str, address: Array, lanes: Where) -
                 wave.lane_at(lanes, 0),
                 int(address[0]),
             )
+        yield found, part, which
+
+
+def load(wave: Wave, access: Access, space: str, address: Array, lanes: Where) -> Array:
+    """A load from ``space``, which may be ``generic``."""
+    if space != "generic":
+        return LOADS[space](wave, access, address, lanes)
+    result: Array | None = None
+    for found, part, which in _spaces(wave, access, address, lanes):
         if which is None:
             return LOADS[found](wave, access, part, lanes)
         own = (wave.lanes if lanes is None else lanes)[which]
@@ -352,15 +360,7 @@ def store(
     if space != "generic":
         STORES[space](wave, access, address, values, lanes)
         return
-    for found, part, which in windows(address):
-        if found == "param":
-            raise wave.fault(
-                MemoryFault,
-                "store to parameters",
-                access.instruction,
-                wave.lane_at(lanes, 0),
-                int(address[0]),
-            )
+    for found, part, which in _spaces(wave, access, address, lanes):
         if which is None:
             STORES[found](wave, access, part, values, lanes)
         else:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ptxgen.errors import MemoryFault, UninitializedFault
 from ptxgen.interp.memory import (
+    CLUSTER_STRIDE,
     GLOBAL_BASE,
     LOCAL_BASE,
     LOCAL_WINDOW,
@@ -170,8 +171,6 @@ def shared_at(wave: Wave, access: Access, address: Array, width: int, lanes: Whe
 
 def _other_cta(wave: Wave, access: Access, offset: Lanes, width: int, lanes: Where) -> Lanes:
     """Addresses of a cluster's other CTAs; everything else is out of bounds."""
-    from ptxgen.interp.memory import CLUSTER_STRIDE
-
     offset = np.broadcast_to(offset, wave.lanes.shape if lanes is None else lanes.shape)
     rank, inside = offset // CLUSTER_STRIDE, offset % CLUSTER_STRIDE
     own = wave.lanes if lanes is None else lanes

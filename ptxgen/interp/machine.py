@@ -235,12 +235,6 @@ class Wave:
         return found
 
     # -- groups ---------------------------------------------------------------------
-    def everyone(self, mask: Mask) -> bool:
-        """Whether ``mask`` has all lanes that have not exited."""
-        if mask is None:
-            return True
-        return bool((mask == self.alive).all())
-
     def send(self, block: Block, mask: Mask) -> None:
         """Lanes reach ``block`` and can run it."""
         order = block.order

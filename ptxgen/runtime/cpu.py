@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.errors import DeviceError, MemoryFault
@@ -47,10 +46,6 @@ class CpuDevice(Device):
         self.memory = GlobalMemory()
         self._programs: list[Program] = []
         self._lock = threading.RLock()
-
-    def observe(self, observer: Any) -> None:
-        """Has ``observer`` (or None) watch every launch from now on."""
-        self.settings = replace(self.settings, observer=observer)
 
     # -- kernels ------------------------------------------------------------------
     def _load(self, image: bytes, symbol: str) -> int:

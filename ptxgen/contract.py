@@ -16,12 +16,20 @@ For one output element with the operand vectors ``a`` and ``b`` of length K:
    ``+ bias[n]``; activation; ``+ out_old``; then round to nearest even to the output dtype.
 
 Inf and subnormals are inside the contract (no flush to zero); any NaN equals any NaN.
-An empty reduction (K = 0) gives a total of +0.0.
+An empty reduction (K = 0) gives a total of +0.0. Operands of 16 bits are brought to f32 exactly.
+
+The ``tc16`` contract, version 1
+--------------------------------
+The same for operands of 16 bits on tensor cores, with another chain: a chunk is taken in groups
+of 16 (the last filled up with zeros), ``acc = dot16(a[k:k+16], b[k:k+16], acc)`` for each group,
+ascending, from +0.0; then ``acc = acc + 0.0``. ``dot16`` is the hardware's own arithmetic
+(:data:`TENSOR_CORES`); the order of the 16 products in it does not matter.
 
 A *plan* is the rule that picks the chunk length. It reads the dimensions of the product
 ``C[M, N] = A[M, K] @ B[K, N]``. :data:`ROWS` serves forward, input gradient and ``matmul``
 and must not look at M, from which strict batch invariance follows. :data:`BATCH` serves
-the weight gradient, whose reduction index is the batch itself.
+the weight gradient, whose reduction index is the batch itself. :data:`TC_ROWS` and
+:data:`TC_BATCH` do so for ``tc16``.
 """
 
 from __future__ import annotations
@@ -35,11 +43,13 @@ from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 """Epilogue activations; the index is the code that kernels receive."""
 
-DTYPES = {"float32": "f32"}
+DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
 """Operand dtypes, and their names in specs."""
-TIERS: dict[str, tuple[str, ...]] = {"simt": ("f32",), "tc": ()}
+ITEMSIZE = {"f32": 4, "bf16": 2, "f16": 2}
+"""Bytes of an element."""
+TIERS: dict[str, tuple[str, ...]] = {"simt": ("f32", "bf16", "f16"), "tc": ("bf16", "f16")}
 """The dtypes that each tier has kernels for."""
-AUTO_TIER = {"f32": "simt"}
+AUTO_TIER = {"f32": "simt", "bf16": "tc", "f16": "tc"}
 """The tier that ``tier="auto"`` stands for, by dtype."""
 
 M, N, K = var("M"), var("N"), var("K")
@@ -61,6 +71,9 @@ class Contract:
 
 
 FMA = Contract("fma", 1, "acc = fma_rn(a[k], b[k], acc), k ascending")
+TC16 = Contract("tc16", 1, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending")
+CONTRACTS = {"simt": FMA, "tc": TC16}
+"""The contract of each tier."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +142,9 @@ class Plan:
         return {**values, "CHUNK": self.chunk_length(m, n, k), "CHUNKS": self.chunks(m, n, k)}
 
 
-def _granular(length: Expr) -> Expr:
-    """``length`` rounded up to a multiple of 16, so that chunks start on aligned vectors."""
-    return ceil_div(length, 16) * 16
+def _granular(length: Expr, unit: int = 16) -> Expr:
+    """``length`` rounded up to a multiple of ``unit``, so that chunks start on aligned vectors."""
+    return ceil_div(length, unit) * unit
 
 
 ROWS = Plan(
@@ -153,6 +166,28 @@ BATCH = Plan(
 )
 """About 2^24 partial sums in all, in at most 128 chunks of at least 128 to 1024."""
 
+TC_ROWS = Plan("rows", K, batch_invariant=True)
+"""One chain: tensor cores are fast enough for it where f32 is not."""
+
+TC_BATCH = Plan(
+    "batch",
+    _granular(
+        maximum(
+            ceil_div(K, minimum(maximum(const(128 * 192 * 192) // (M * N), 1), 16)),
+            minimum(maximum(M * N // 32, 512), 4096),
+        ),
+        64,
+    ),
+    batch_invariant=False,
+)
+"""About 128 tiles of 192 x 192 partial sums, in at most 16 chunks of at least 512 to 4096."""
+
+PLANS = {
+    "simt": {plan.name: plan for plan in (ROWS, BATCH)},
+    "tc": {plan.name: plan for plan in (TC_ROWS, TC_BATCH)},
+}
+"""The plans of each tier by name."""
+
 
 @dataclass(frozen=True)
 class Product:
@@ -170,12 +205,16 @@ class Product:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of the GEMM triad: its contract's plan and its product per weight layout."""
+    """An operation of the GEMM triad: its plan's name and its product per weight layout."""
 
     name: str
     arguments: tuple[str, str]
-    plan: Plan
+    plan_name: str
     products: Mapping[str, Product]
+
+    def plan(self, tier: str) -> Plan:
+        """The plan of its contract in a tier."""
+        return PLANS[tier][self.plan_name]
 
 
 OPERATIONS = {
@@ -184,19 +223,19 @@ OPERATIONS = {
         Operation(
             "linear",
             ("x", "w"),
-            ROWS,
+            "rows",
             {"kn": Product("NN", ("M", "N", "K")), "nk": Product("NT", ("M", "N", "K"))},
         ),
         Operation(
             "linear_dgrad",
             ("dy", "w"),
-            ROWS,
+            "rows",
             {"kn": Product("NT", ("M", "K", "N")), "nk": Product("NN", ("M", "K", "N"))},
         ),
         Operation(
             "linear_wgrad",
             ("x", "dy"),
-            BATCH,
+            "batch",
             {
                 "kn": Product("TN", ("K", "N", "M")),
                 "nk": Product("TN", ("N", "K", "M"), operands=(1, 0)),
@@ -205,7 +244,7 @@ OPERATIONS = {
         Operation(
             "matmul",
             ("a", "b"),
-            ROWS,
+            "rows",
             {name: Product(name.upper(), ("M", "N", "K")) for name in ("nn", "nt", "tn", "tt")},
         ),
     )

@@ -5,49 +5,62 @@ from __future__ import annotations
 import os
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 KINDS = ("normal", "wide", "cancelling", "subnormal", "special")
 """Distributions of :func:`operand`."""
+NUMPY = {"f32": np.dtype(np.float32), "bf16": np.dtype(bfloat16), "f16": np.dtype(np.float16)}
+"""The NumPy dtypes by their names in specs."""
+
+_SPAN = {"f32": 40, "bf16": 40, "f16": 7}
+_TINY = {"f32": -20, "bf16": -6, "f16": -9}
+_SMALL = {"f32": (-140, -74, -10, 0), "bf16": (-130, -74, -10, 0), "f16": (-22, -16, -5, 0)}
+_ENDS = {"f32": (3.4e38, 1e-45), "bf16": (2.0**128 - 2.0**120, 2.0**-133), "f16": (65504, 2.0**-24)}
 
 
-def operand(rng, shape, kind="normal"):
-    """A random f32 array of one of :data:`KINDS`, meant for both factors of a product.
+def operand(rng, shape, kind="normal", dtype="f32"):
+    """A random array of one of :data:`KINDS`, meant for both factors of a product.
 
-    "wide": magnitudes 2^-40 .. 2^40, so that most of a sum is rounded away. "cancelling":
-    ±(1 + tiny), so that sums nearly vanish. "subnormal": products and sums around 2^-149.
-    "special": normal, with zeros of both signs, infinities, NaN and the largest numbers.
+    "wide": magnitudes 2^-40 .. 2^40 (2^-7 .. 2^7 in f16), so that most of a sum is rounded away.
+    "cancelling": ±(1 + tiny), so that sums nearly vanish. "subnormal": columns of numbers around
+    the smallest of the format, so that sums are, too. "special": normal, with zeros of both signs,
+    infinities, NaN, the largest and the smallest numbers.
     """
     values = rng.standard_normal(shape)
     if kind == "wide":
-        values = values * np.exp2(rng.integers(-40, 41, shape).astype(np.float64))
+        span = _SPAN[dtype]
+        values = values * np.exp2(rng.integers(-span, span + 1, shape).astype(np.float64))
     elif kind == "cancelling":
-        values = rng.choice([-1.0, 1.0], shape) * (1 + values * 2.0**-20)
+        values = rng.choice([-1.0, 1.0], shape) * (1 + values * 2.0 ** _TINY[dtype])
     elif kind == "subnormal":
-        values = values * np.exp2(rng.choice([-140.0, -74.0, -10.0, 0.0], shape))
+        values = values * np.exp2(rng.choice(np.array(_SMALL[dtype], float), shape[-1:]))
     elif kind == "special":
-        odd = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, -3.4e38, 1e-45])
+        largest, smallest = _ENDS[dtype]
+        odd = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, largest, -largest, smallest])
         values = np.where(rng.random(shape) < 0.03, rng.choice(odd, shape), values)
     elif kind != "normal":
         raise ValueError(kind)
-    return values.astype(np.float32)
+    return values.astype(np.float32).astype(NUMPY[dtype])
 
 
 def difference(got, expected):
-    """The first place where two f32 arrays differ, in words; empty when all bits agree.
+    """The first place where two float arrays differ, in words; empty when all bits agree.
 
     Any NaN equals any NaN, and nothing else; -0.0 is not +0.0.
     """
     got, expected = np.asarray(got), np.asarray(expected)
     if (got.dtype, got.shape) != (expected.dtype, expected.shape):
         return f"got {got.dtype} {got.shape}, expected {expected.dtype} {expected.shape}"
-    mine, theirs = (np.ascontiguousarray(x).view(np.uint32) for x in (got, expected))
+    width = 8 * got.itemsize
+    mine, theirs = (np.ascontiguousarray(x).view(f"u{got.itemsize}") for x in (got, expected))
     wrong = (mine != theirs) & ~(np.isnan(got) & np.isnan(expected))
     if not wrong.any():
         return ""
     at = tuple(int(i[0]) for i in np.nonzero(wrong))
     return (
         f"{int(wrong.sum())} of {wrong.size} elements differ, first at {list(at)}: "
-        f"got {got[at]!r} ({mine[at]:#010x}), expected {expected[at]!r} ({theirs[at]:#010x})"
+        f"got {got[at]!r} ({mine[at]:#0{width // 4 + 2}x}), "
+        f"expected {expected[at]!r} ({theirs[at]:#0{width // 4 + 2}x})"
     )
 
 

@@ -1,16 +1,20 @@
-"""``reference.chain`` against the contract in exact scalar arithmetic."""
+"""``reference.chain`` and ``chain16`` against the contracts in exact scalar arithmetic."""
 
 from __future__ import annotations
 
 import warnings
 
+import bits
 import numpy as np
 import pytest
 import reference_exact as exact
 from numpy.typing import NDArray
+from test_reference_dot16 import CORES, exact_step
 from test_reference_f32 import assert_same
 
-from ptxgen.reference import chain, f32, gemm
+from ptxgen.contract import TENSOR_CORES
+from ptxgen.reference import chain, chain16, f32, gemm
+from ptxgen.reference.dot16 import dot16
 
 F32 = NDArray[np.float32]
 SEED = 7
@@ -170,3 +174,78 @@ def test_strided_operands() -> None:
     expected = chain(a[::2, ::2].copy(), b[1:15:2, ::3].copy(), 3)
     assert_same(chain(a[::2, ::2], b[1:15:2, ::3], 3), expected)
     assert_same(chain(a.T, b[:20].copy(order="F"), 6), chain(a.T.copy(), b[:20], 6))
+
+
+# -- tc16 -------------------------------------------------------------------------------
+U16 = NDArray[np.uint16]
+
+
+def operand16(kind: str, rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> U16:
+    return np.asarray(bits.operand(rng, shape, kind, dtype).view(np.uint16))
+
+
+def exact_chain16(a: U16, b: U16, chunk: int, dtype: str, arch: str) -> F32:
+    terms, fraction, floor = CORES[arch]
+    out = np.empty((len(a), b.shape[1]), np.float32)
+    for i, j in np.ndindex(out.shape):
+        x, y, total = a[i].tolist(), b[:, j].tolist(), None
+        for start in range(0, len(x), chunk):
+            end, acc = min(start + chunk, len(x)), 0
+            for k in range(start, end, terms):
+                last = min(k + terms, end)
+                zeros = [0] * (k + terms - last)
+                acc = exact_step(x[k:last] + zeros, y[k:last] + zeros, acc, dtype, fraction, floor)
+            part = float(np.uint32(acc).view(np.float32))
+            total = part if total is None else exact.add(total, part)
+        out[i, j] = total
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("kind", bits.KINDS)
+@pytest.mark.parametrize(
+    ("m", "k", "n", "chunk", "arch"),
+    [
+        (3, 48, 2, 48, "sm_90"),
+        (2, 75, 3, 1 << 31, "sm_90"),
+        (3, 5, 2, 5, "sm_90"),
+        (1, 83, 2, 32, "sm_90"),
+        (2, 40, 1, 24, "sm_90"),
+        (2, 43, 3, 1 << 31, "sm_80"),
+        (2, 35, 2, 32, "sm_80"),
+    ],
+)
+def test_contract16(kind: str, dtype: str, m: int, k: int, n: int, chunk: int, arch: str) -> None:
+    rng = np.random.default_rng(SEED)
+    a, b = operand16(kind, rng, (m, k), dtype), operand16(kind, rng, (k, n), dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        actual = chain16(a, b, chunk, dtype, TENSOR_CORES[arch])
+    assert_same(actual, exact_chain16(a, b, chunk, dtype, arch), context=f"seed {SEED}:")
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_against_a_chain_of_dot16(dtype: str) -> None:
+    """A larger product; blocks, rows and strides do not show."""
+    rng = np.random.default_rng(SEED)
+    core = TENSOR_CORES["sm_90"]
+    for kind in ("normal", "wide", "subnormal"):
+        a, b = operand16(kind, rng, (70, 144), dtype), operand16(kind, rng, (144, 90), dtype)
+        total = np.zeros((70, 90), np.float32)
+        for k in range(0, 144, 16):
+            left, right = a[:, None, k : k + 16], b[k : k + 16].T
+            total = dot16(left, right, total, dtype=dtype)
+        whole = chain16(a, b, 144, dtype, core)
+        assert_same(whole, f32.add(total, 0.0), context=f"{kind}, seed {SEED}:")
+        for i in (0, 33, 69):
+            assert_same(chain16(a[i : i + 1], b, 144, dtype, core), whole[i : i + 1])
+        strided = chain16(a.T.copy().T, b.T.copy().T, 144, dtype, core)
+        assert_same(strided, whole)
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
+def test_empty16(m: int, k: int, n: int) -> None:
+    a, b = np.full((m, k), 0x3F80, np.uint16), np.full((k, n), 0x3F80, np.uint16)
+    result = chain16(a, b, 16, "bf16", TENSOR_CORES["sm_90"])
+    assert result.shape == (m, n)
+    assert not result.view(np.uint32).any()

@@ -6,13 +6,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bits import NUMPY, operand, same_bits
 from numpy.typing import NDArray
 from test_reference_f32 import assert_same
 
 from ptxgen import reference
-from ptxgen.contract import ACTIVATIONS, BATCH, ROWS, K, M, N, Plan
+from ptxgen.contract import (
+    ACTIVATIONS,
+    BATCH,
+    PLANS,
+    ROWS,
+    TC_BATCH,
+    TC_ROWS,
+    TENSOR_CORES,
+    K,
+    M,
+    N,
+    Plan,
+)
 from ptxgen.errors import DtypeError, OptionError, PtxgenError, ShapeError
-from ptxgen.reference import activate, chain, f32, ops
+from ptxgen.reference import activate, chain, chain16, f32, half, ops
 
 F32 = NDArray[np.float32]
 SEED = 3
@@ -65,8 +78,9 @@ def test_matmul(rng: np.random.Generator, transpose_a: bool, transpose_b: bool) 
 
 def test_plans_are_obeyed(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     """The chunk length comes from the plan, which sees the dimensions of the product."""
-    monkeypatch.setattr(ops, "ROWS", Plan("rows", N + K // 7, batch_invariant=True))
-    monkeypatch.setattr(ops, "BATCH", Plan("batch", M * 2 + N + K // 50, batch_invariant=False))
+    rows = Plan("rows", N + K // 7, batch_invariant=True)
+    batch = Plan("batch", M * 2 + N + K // 50, batch_invariant=False)
+    monkeypatch.setitem(PLANS, "simt", {"rows": rows, "batch": batch})
     x, w, dy = random(rng, 51, 70), random(rng, 70, 3), random(rng, 51, 3)
     assert_same(reference.linear(x, w), chain(x, w, 3 + 10))
     assert_same(reference.matmul(x, w), chain(x, w, 3 + 10))
@@ -143,12 +157,179 @@ def test_zero_sizes(layout: str) -> None:
     assert_same(dw, old)
 
 
+# -- operands of 16 bits ----------------------------------------------------------------
+
+SIXTEEN = pytest.mark.parametrize("dtype", ["bf16", "f16"])
+
+
+def wide(array: NDArray[Any]) -> F32:
+    return array.astype(np.float32)
+
+
+def products(
+    x: NDArray[Any], w: NDArray[Any], tier: str, batch: bool = False, arch: str = "sm_90"
+) -> F32:
+    """The product in f32, from the contract's chain and plan."""
+    (m, k), n = x.shape, w.shape[1]
+    if tier == "simt":
+        return chain(wide(x), wide(w), (BATCH if batch else ROWS).chunk_length(m, n, k))
+    plan = TC_BATCH if batch else TC_ROWS
+    dtype = "bf16" if x.dtype == NUMPY["bf16"] else "f16"
+    bits = [v.view(np.uint16) for v in (x, w)]
+    return chain16(*bits, plan.chunk_length(m, n, k), dtype, TENSOR_CORES[arch])
+
+
+@SIXTEEN
+@pytest.mark.parametrize("tier", ["simt", "tc"])
+def test_all_operations_in_16_bits(rng: np.random.Generator, tier: str, dtype: str) -> None:
+    x, w, dy = (operand(rng, s, "normal", dtype) for s in ((6, 75), (75, 7), (6, 7)))
+    kind = x.dtype
+
+    def check(got: NDArray[Any], expected: F32) -> None:
+        same_bits(got, half.downcast(expected, dtype).view(kind))
+
+    check(reference.linear(x, w, tier=tier), products(x, w, tier))
+    check(reference.linear(x, w.T.copy(), layout="nk", tier=tier), products(x, w, tier))
+    check(reference.matmul(x, w, tier=tier), products(x, w, tier))
+    turned = reference.matmul(x.T, w.T, transpose_a=True, transpose_b=True, tier=tier)
+    check(turned, products(x, w, tier))
+    check(reference.linear_dgrad(dy, w, tier=tier), products(dy, w.T, tier))
+    dw = products(x.T, dy, tier, batch=True)
+    same_bits(reference.linear_wgrad(x, dy, tier=tier), dw)
+    same_bits(reference.linear_wgrad(x, dy, tier=tier, out_dtype="float32"), dw)
+    check(reference.linear_wgrad(x, dy, tier=tier, out_dtype=kind.name), dw)
+    same_bits(reference.linear(x, w, tier=tier, out_dtype="float32"), products(x, w, tier))
+    same_bits(reference.matmul(x, w, tier=tier, out_dtype="float32"), products(x, w, tier))
+    check(reference.linear(x, w, tier=tier, out_dtype=kind.name), products(x, w, tier))
+    same_bits(
+        reference.linear_dgrad(dy, w, tier=tier, out_dtype="float32"), products(dy, w.T, tier)
+    )
+
+
+@SIXTEEN
+@pytest.mark.parametrize("tier", ["simt", "tc"])
+@pytest.mark.parametrize("out", [None, "float32"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_epilogue_of_16_bits(
+    rng: np.random.Generator, activation: str, out: str | None, tier: str, dtype: str
+) -> None:
+    x, w, bias, old = (operand(rng, s, "normal", dtype) for s in ((8, 20), (20, 6), (6,), (8, 6)))
+    product = products(x, w, tier)
+    for b in (bias, operand(rng, (6,))):
+        before = wide(old) * 3 if out else old
+        with_bias = activate(activation, f32.add(product, wide(b)))
+        expected = f32.add(with_bias, wide(before))
+        got = reference.linear(
+            x, w, b, activation=activation, out_old=before, out_dtype=out, tier=tier
+        )
+        if out is None:
+            same_bits(got, half.downcast(expected, dtype).view(x.dtype))
+        else:
+            same_bits(got, expected)
+
+
+@SIXTEEN
+def test_wgrad_accumulates_in_16_bits(rng: np.random.Generator, dtype: str) -> None:
+    x, dy, old = (operand(rng, s, "normal", dtype) for s in ((20, 3), (20, 4), (3, 4)))
+    total = f32.add(products(x.T, dy, "tc", batch=True), wide(old))
+    same_bits(reference.linear_wgrad(x, dy, out_old=wide(old)), total)
+    got = reference.linear_wgrad(x, dy, out_old=old, out_dtype=old.dtype.name)
+    same_bits(got, half.downcast(total, dtype).view(x.dtype))
+
+
+@SIXTEEN
+def test_auto_is_the_tensor_cores(rng: np.random.Generator, dtype: str) -> None:
+    """Which wide numbers tell from the other tier, and one architecture from another."""
+    x, w = operand(rng, (30, 100), "wide", dtype), operand(rng, (100, 30), "wide", dtype)
+    auto = reference.linear(x, w, out_dtype="float32")
+    same_bits(auto, reference.linear(x, w, out_dtype="float32", tier="tc", arch="sm_90a"))
+    assert (auto != reference.linear(x, w, out_dtype="float32", tier="simt")).any()
+    ampere = reference.linear(x, w, out_dtype="float32", arch="sm_80")
+    same_bits(ampere, products(x, w, "tc", arch="sm_80"))
+    assert (auto != ampere).any()
+    same_bits(
+        reference.linear(x, w, tier="simt", arch="sm_70"), reference.linear(x, w, tier="simt")
+    )
+
+
+@SIXTEEN
+@pytest.mark.parametrize("tier", ["simt", "tc"])
+def test_rows_of_16_bits_do_not_depend_on_m(
+    rng: np.random.Generator, tier: str, dtype: str
+) -> None:
+    x, w = operand(rng, (33, 2050), "wide", dtype), operand(rng, (2050, 40), "wide", dtype)
+    whole = reference.linear(x, w, tier=tier)
+    for m in (1, 2, 32):
+        same_bits(reference.linear(x[:m], w, tier=tier), whole[:m])
+
+
+@SIXTEEN
+@pytest.mark.parametrize("tier", ["simt", "tc"])
+def test_wgrad_chunks_of_16_bits(rng: np.random.Generator, tier: str, dtype: str) -> None:
+    x, dy = operand(rng, (1100, 3), "normal", dtype), operand(rng, (1100, 4), "normal", dtype)
+    assert (TC_BATCH if tier == "tc" else BATCH).chunks(3, 4, 1100) > 1
+    got = reference.linear_wgrad(x, dy, tier=tier)
+    same_bits(got, products(x.T, dy, tier, batch=True))
+    assert (got != products(x.T, dy, tier)).any()
+
+
+@SIXTEEN
+@pytest.mark.parametrize("layout", ops.LAYOUTS)
+def test_zero_sizes_of_16_bits(layout: str, dtype: str) -> None:
+    def ones(*shape: int) -> NDArray[Any]:
+        return np.ones(shape, NUMPY[dtype])
+
+    def weight(k: int, n: int) -> NDArray[Any]:
+        return ones(k, n) if layout == "kn" else ones(n, k)
+
+    bias = np.arange(4).astype(NUMPY[dtype])
+    with_bias = reference.linear(ones(3, 0), weight(0, 4), bias, layout=layout)
+    same_bits(with_bias, np.tile(bias, (3, 1)))
+    assert reference.linear(ones(0, 5), weight(5, 4), bias, layout=layout).shape == (0, 4)
+    assert reference.linear(ones(2, 0, 5), weight(5, 4), layout=layout).shape == (2, 0, 4)
+    empty = reference.linear(ones(5), weight(5, 0), layout=layout)
+    assert (empty.shape, empty.dtype) == ((0,), NUMPY[dtype])
+    same_bits(reference.linear_dgrad(ones(2, 0), weight(5, 0), layout=layout), 0 * ones(2, 5))
+    dw = reference.linear_wgrad(ones(0, 5), ones(0, 4), layout=layout)
+    same_bits(dw, wide(0 * weight(5, 4)))
+
+
+def test_results_are_rounded_once() -> None:
+    """To nearest even, also to infinity; the sum is finite in f32."""
+    one = np.array([[1.0, 1.0]])
+    for dtype, step, top in (("bf16", 2.0**-7, 2.0**127), ("f16", 2.0**-10, 2.0**15)):
+        kind = NUMPY[dtype]
+        half_step = np.array([[1.0], [step / 2]])
+        assert reference.linear(one.astype(kind), half_step.astype(kind)).item() == 1
+        odd = np.array([[1 + step], [step / 2]])
+        assert reference.linear(one.astype(kind), odd.astype(kind)).item() == 1 + 2 * step
+        big = np.array([[top * (2 - step)], [top * step / 2]]).astype(kind)
+        assert reference.linear(one.astype(kind), big).item() == np.inf
+        assert np.isfinite(reference.linear(one.astype(kind), big, out_dtype="float32")).all()
+        largest = reference.linear(one.astype(kind), np.array([[top], [0]]).astype(kind))
+        assert largest.item() == top
+
+
 X, W = np.zeros((2, 3), np.float32), np.zeros((3, 4), np.float32)
+H, V, B = X.astype(np.float16), W.astype(np.float16), X.astype(NUMPY["bf16"])
 REFUSED: list[tuple[str, dict[str, Any], type[PtxgenError], list[str]]] = [
     ("linear", {"x": X, "w": W, "layout": "kk"}, OptionError, ["layout", "'kk'", "'nk'"]),
     ("linear", {"x": X, "w": W, "activation": "tanh"}, OptionError, ["activation", "'silu'"]),
     ("linear", {"x": X, "w": W, "tier": "fast"}, OptionError, ["tier", "'fast'", "'simt'"]),
-    ("linear", {"x": X, "w": W, "tier": "tc"}, OptionError, ["tier", "float32"]),
+    ("linear", {"x": X, "w": W, "tier": "tc"}, OptionError, ["tier='tc'", "'simt'", "float32"]),
+    ("linear", {"x": H, "w": V, "tier": "t"}, OptionError, ["tier='t'", "'simt', 'tc'", "float16"]),
+    ("linear", {"x": H, "w": V, "arch": "sm_70"}, OptionError, ["'sm_70'", "sm_80", "sm_100"]),
+    ("linear", {"x": H, "w": V, "arch": "h", "tier": "simt"}, OptionError, ["arch='h'"]),
+    ("linear", {"x": X, "w": W, "out_dtype": "float16"}, DtypeError, ["out_dtype", "'float32'"]),
+    ("linear", {"x": H, "w": V, "out_dtype": "bfloat16"}, DtypeError, ["'float16'", "'float32'"]),
+    ("linear", {"x": H, "w": W}, DtypeError, ["w is float32", "expected float16, as x"]),
+    ("linear", {"x": H, "w": V, "bias": B[0]}, DtypeError, ["bias is bfloat16", "float32 or"]),
+    ("linear", {"x": X, "w": W, "bias": V[0]}, DtypeError, ["bias is float16", "expected float32"]),
+    ("linear", {"x": H, "w": V, "out_old": X}, DtypeError, ["out_old is float32", "float16"]),
+    ("linear", {"x": H.astype(">f2"), "w": V}, DtypeError, ["x is >f2"]),
+    ("linear_wgrad", {"x": H, "dy": H, "out_old": H}, DtypeError, ["out_old is float16"]),
+    ("linear_wgrad", {"x": H, "dy": X}, DtypeError, ["dy is float32", "as x"]),
+    ("matmul", {"a": B, "b": V}, DtypeError, ["b is float16", "as a"]),
     ("linear", {"x": X, "w": W, "arch": "hopper"}, OptionError, ["arch", "'hopper'", "sm_90"]),
     ("linear", {"x": X.astype(float), "w": W}, DtypeError, ["x is float64", "float32"]),
     ("linear", {"x": X, "w": W.astype(np.int32)}, DtypeError, ["w is int32"]),

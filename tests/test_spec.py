@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ptxgen.contract import Contract
+from ptxgen.contract import FMA, ITEMSIZE, TC16, Contract
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, ceil_div
 from ptxgen.render import render
@@ -22,16 +22,20 @@ from ptxgen.spec import (
     DIM_MAX,
     GRID_MAX,
     INDEX_MAX,
+    LAYOUTS,
     SPLITS,
     WORKSPACE_MAX,
     K,
     KernelSpec,
     M,
+    MmaSpec,
     N,
     ReduceSpec,
     Route,
     TileSpec,
+    WgmmaSpec,
 )
+from ptxgen.spec.wgmma import COORDINATE_MAX
 from ptxgen.tiles import ROUTES, SPECS
 
 BASE: dict[str, Any] = {
@@ -57,7 +61,8 @@ def tile(**changes: Any) -> TileSpec:
 def rebuilt(spec: KernelSpec) -> KernelSpec:
     """A spec from its canonical text alone."""
     fields = json.loads(spec.canonical())
-    kind = {"TileSpec": TileSpec, "ReduceSpec": ReduceSpec}[fields.pop("kind")]
+    kinds = {kind.__name__: kind for kind in (TileSpec, MmaSpec, WgmmaSpec, ReduceSpec)}
+    kind = kinds[fields.pop("kind")]
     fields["contract"] = Contract(**fields["contract"])
     return kind(**fields)  # type: ignore[no-any-return]
 
@@ -78,6 +83,9 @@ VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
     ({"bm": 256, "bn": 512, "warps_m": 8, "warps_n": 8}, 2048, 1024),
     ({"bm": 256, "bn": 256, "tm": 16, "tn": 16}, 16 * 16 + 2 * 32 + 16, 255),
     ({"bk": 12}, 12, 8),
+    ({"dtype": "f64"}, "f64", ["f32", "bf16", "f16"]),
+    ({"copy_b": "packed"}, "f32", ["bf16", "f16"]),
+    ({"dtype": "bf16", "copy_a": "kvector", "bk": 8}, 8, 16),
 ]
 
 
@@ -122,6 +130,49 @@ def test_copies_cover_the_tile_evenly() -> None:
 def test_reduce_has_whole_warps() -> None:
     with pytest.raises(SpecError, match="whole warps: 100 vs 32"):
         ReduceSpec(cta_threads=100)
+    with pytest.raises(SpecError, match="dtype: f64 vs "):
+        ReduceSpec(dtype="f64")
+    with pytest.raises(SpecError, match="outputs of a thread: 3 vs "):
+        ReduceSpec(outputs=3)
+    with pytest.raises(SpecError, match="batch: 0 vs "):
+        ReduceSpec(batch=0)
+
+
+def test_a_reduce_kernel_is_of_one_dtype_and_contract() -> None:
+    each = [ReduceSpec(dtype=d, contract=c) for d in ITEMSIZE for c in (FMA, TC16)]
+    assert len({spec.name for spec in each}) == len({render(spec) for spec in each}) == len(each)
+
+
+# dtype, copies of A (k-contiguous) and B (not), the alignment that they need, and the bytes that
+# their elements take in shared memory.
+NEEDS = [
+    ("f32", "transpose", "scalar", (4, 4), (4, 4)),
+    ("f32", "staged", "vector", (16, 16), (4, 4)),
+    ("bf16", "transpose", "scalar", (2, 2), (4, 4)),
+    ("bf16", "staged", "packed", (8, 8), (4, 4)),
+    ("f16", "staged", "vector", (8, 16), (4, 2)),
+    ("f16", "kvector", "vector", (16, 16), (2, 2)),
+]
+
+
+@pytest.mark.parametrize(("dtype", "copy_a", "copy_b", "aligned", "sizes"), NEEDS)
+def test_copies_need_alignment_and_room(
+    dtype: str, copy_a: str, copy_b: str, aligned: tuple[int, int], sizes: tuple[int, int]
+) -> None:
+    small = {"bm": 32, "bn": 64, "tm": 4, "tn": 4, "warps_m": 2, "bk": 32}
+    spec = tile(**small, copy_a=copy_a, copy_b=copy_b, dtype=dtype)
+    env = {"M": 100, "N": 100, "K": 100, "CHUNKS": 1}
+    env |= {"ALIGN_A": aligned[0], "ALIGN_B": aligned[1]}
+    assert spec.requires.evaluate(env)
+    for name, least in (("ALIGN_A", aligned[0]), ("ALIGN_B", aligned[1])):
+        if least > ITEMSIZE[dtype]:
+            assert not spec.requires.evaluate({**env, name: least // 2})
+    assert (spec.size("a"), spec.size("b")) == sizes
+    rows = 32  # of both stages, whichever way they lie
+    assert (4 * spec.a_stage, 4 * spec.b_stage) == (
+        rows * spec.a_pitch * sizes[0],
+        rows * spec.b_pitch * sizes[1],
+    )
 
 
 def test_routes_are_checked() -> None:
@@ -172,28 +223,74 @@ def test_canonical_text_round_trips(name: str) -> None:
 ALTERNATIVES: dict[str, list[Any]] = {
     "bk": [8, 16, 32, 64],
     "stages": [2, 3, 4, 5],
-    "copy_a": ["scalar", "vector", "transpose", "kvector", "staged"],
-    "copy_b": ["scalar", "vector", "transpose", "kvector", "staged"],
+    "copy_a": ["scalar", "vector", "transpose", "kvector", "staged", "packed", "words", "plain"],
+    "copy_b": ["scalar", "vector", "transpose", "kvector", "staged", "packed", "words", "plain"],
     "slices": [1, 2, 4, 8],
-    "split": list(SPLITS),
+    "split": ["none", "slices", "workspace", "cluster"],
     "persistent": [False, True],
     "ctas_per_sm": [1, 2, 3],
-    "raster": [4, 8, 16],
+    "raster": [0, 4, 8, 16],
     "order": ["rows", "columns", "cols"],
+    "dtype": ["f32", "bf16", "f16"],
+    "swap": [False, True],
+    "copiers": [0, 2, 4],
+    "ahead": [1, 2, 3],
+    "stream": ["", "a", "b", "ab"],
+    "consumers": [1, 2, 3],
+    "cluster_m": [1, 2, 4],
+    "cluster_n": [1, 2, 4],
+    "registers": [0, 232, 240],
 }
+Gemm = TileSpec | MmaSpec | WgmmaSpec
 
 
-def variants(spec: TileSpec) -> dict[str, list[TileSpec]]:
+def variants(spec: Gemm) -> dict[str, list[Gemm]]:
     """The legal specs that differ from ``spec`` in one field (tile sizes: with what they imply)."""
-    found: dict[str, list[TileSpec]] = {}
+    found: dict[str, list[Gemm]] = {}
     changes: list[tuple[str, dict[str, Any]]] = [
         (field, {field: value})
         for field, values in ALTERNATIVES.items()
         if hasattr(spec, field)
         for value in values
     ]
+    for field, change in changes + (
+        changes_of_a_tile(spec) if isinstance(spec, TileSpec) else changes_of_tensor_cores(spec)
+    ):
+        try:
+            other = dataclasses.replace(spec, **change)
+        except (SpecError, TypeError):
+            continue
+        if other != spec:
+            found.setdefault(field, []).append(other)
+    return found
+
+
+def changes_of_tensor_cores(spec: MmaSpec | WgmmaSpec) -> list[tuple[str, dict[str, Any]]]:
+    changes: list[tuple[str, dict[str, Any]]] = [("layout", {"layout": x}) for x in LAYOUTS]
+    changes += [
+        *(("bm", {"bm": m}) for m in (spec.bm // 2, 2 * spec.bm)),
+        *(("bn", {"bn": n}) for n in (spec.bn // 2, 2 * spec.bn)),
+        ("bm/bn", {"bm": spec.bn, "bn": spec.bm}),
+        ("cluster_k", {"split": "cluster", "cluster_k": 2}),
+        ("cluster_k", {"split": "cluster", "cluster_k": 4}),
+    ]
+    if isinstance(spec, MmaSpec):
+        m, n = spec.warps_m, spec.warps_n
+        changes += [
+            ("warps_m", {"warps_m": 2 * m}),
+            ("warps_n", {"warps_n": 2 * n}),
+            ("warps", {"warps_m": n, "warps_n": m}),
+        ]
+    else:
+        rows = spec.bm // spec.consumers
+        changes += [("consumers", {"consumers": c, "bm": c * rows}) for c in (1, 2, 3)]
+    return changes
+
+
+def changes_of_a_tile(spec: TileSpec) -> list[tuple[str, dict[str, Any]]]:
+    changes: list[tuple[str, dict[str, Any]]] = []
     lanes_n = 32 // spec.lanes_m
-    for layout in ("NN", "NT", "TN", "TT"):
+    for layout in LAYOUTS:
         copy_a = "vector" if layout[0] == "T" else "transpose"
         copy_b = "vector" if layout[1] == "N" else "transpose"
         changes.append(("layout", {"layout": layout, "copy_a": copy_a, "copy_b": copy_b}))
@@ -229,14 +326,7 @@ def variants(spec: TileSpec) -> dict[str, list[TileSpec]]:
             },
         ),
     ]
-    for field, change in changes:
-        try:
-            other = dataclasses.replace(spec, **change)
-        except (SpecError, TypeError):
-            continue
-        if other != spec:
-            found.setdefault(field, []).append(other)
-    return found
+    return changes
 
 
 def source_of(spec: KernelSpec) -> str:
@@ -244,12 +334,34 @@ def source_of(spec: KernelSpec) -> str:
     return render(spec).replace(spec.name, "NAME")
 
 
-TILES = [s for s in SPECS.values() if isinstance(s, TileSpec)]
+def of_kind(kind: type[Gemm]) -> list[Gemm]:
+    """The kernels of a family; where there is one for bf16 and one for f16, that for bf16."""
+    return [s for s in SPECS.values() if isinstance(s, kind) and s.dtype != "f16"]
 
 
-def test_what_changes_the_source_changes_the_name() -> None:
+@pytest.mark.parametrize(
+    ("specs", "must_vary"),
+    [
+        (
+            [tile(), *of_kind(TileSpec)],
+            {"bk", "stages", "layout", "tm", "warps_m", "lanes_m", "ctas_per_sm", "dtype"},
+        ),
+        (
+            of_kind(MmaSpec),
+            {"bm", "bn", "bk", "stages", "layout", "warps_m", "swap", "split", "persistent"}
+            | {"raster", "copiers", "ahead", "stream", "copy_a", "copy_b", "dtype"},
+        ),
+        (
+            of_kind(WgmmaSpec),
+            {"bm/bn", "bn", "stages", "layout", "split", "registers", "raster", "dtype"}
+            | {"consumers", "cluster_m", "cluster_n", "cluster_k"},
+        ),
+    ],
+    ids=["simt", "mma", "wgmma"],
+)
+def test_what_changes_the_source_changes_the_name(specs: list[Gemm], must_vary: set[str]) -> None:
     varied: set[str] = set()
-    for spec in (tile(), *TILES):
+    for spec in specs:
         own = source_of(spec)
         for field, others in variants(spec).items():
             for other in others:
@@ -257,7 +369,7 @@ def test_what_changes_the_source_changes_the_name() -> None:
                     varied.add(field)
                     assert other.name != spec.name, f"{field}: {spec} and {other}"
                 assert other.canonical() != spec.canonical(), field
-    assert varied >= {"bk", "stages", "layout", "tm", "warps_m", "lanes_m", "ctas_per_sm"}, varied
+    assert varied >= must_vary, varied
 
 
 # -- derived formulas -------------------------------------------------------------------
@@ -268,8 +380,10 @@ def test_formulas_read_problem_variables_only(name: str) -> None:
     assert spec.requires.boolean and not spec.grid.boolean
     for formula in (spec.requires, spec.grid, spec.workspace):
         assert formula.variables() <= known
+    # Indices are unsigned; those that a tensor map takes, for M, N and K, are signed.
+    limits = {INDEX_MAX, COORDINATE_MAX} if spec.tensor_maps else {INDEX_MAX}
     for text, largest, limit in spec.index_bounds:
-        assert text and largest.variables() <= known and limit == INDEX_MAX
+        assert text and largest.variables() <= known and limit in limits
     assert spec.threads % 32 == 0 and spec.shared_bytes >= 0
 
 

@@ -2,7 +2,16 @@
 
 from ptxgen.reference.activation import activate
 from ptxgen.reference.f32 import fma
-from ptxgen.reference.gemm import chain
+from ptxgen.reference.gemm import chain, chain16
 from ptxgen.reference.ops import linear, linear_dgrad, linear_wgrad, matmul
 
-__all__ = ["activate", "chain", "fma", "linear", "linear_dgrad", "linear_wgrad", "matmul"]
+__all__ = [
+    "activate",
+    "chain",
+    "chain16",
+    "fma",
+    "linear",
+    "linear_dgrad",
+    "linear_wgrad",
+    "matmul",
+]

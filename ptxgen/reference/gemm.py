@@ -1,10 +1,13 @@
-"""Products in the ``fma`` contract, bit for bit as the kernels return them."""
+"""Products in the contracts ``fma`` and ``tc16``, bit for bit as the kernels return them."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ptxgen.contract import TensorCore
+from ptxgen.reference.dot16 import TERMS, Factors, accumulate, factors
 from ptxgen.reference.f32 import BLOCK, F32, Rounder
+from ptxgen.reference.half import U16
 
 
 def chain(a: F32, b: F32, chunk: int) -> F32:
@@ -31,6 +34,37 @@ def chain(a: F32, b: F32, chunk: int) -> F32:
         for part in parts[1:]:
             np.add(total, part, out=total)
     return total
+
+
+def chain16(a: U16, b: U16, chunk: int, dtype: str, core: TensorCore) -> F32:
+    """``a @ b`` on tensor cores; ``a`` ``[M, K]`` and ``b`` ``[K, N]`` are bits of ``dtype``.
+
+    As :func:`chain`, with ``acc = dot16(a[:, k:k+16], b[k:k+16, :], acc)`` for each 16 steps of a
+    chunk, of which the last are filled up with zeros.
+    """
+    (m, k), n = a.shape, b.shape[1]
+    total = np.zeros((m, n), np.float32)
+    if m == 0 or n == 0:
+        return total
+    with np.errstate(all="ignore"):
+        for start in range(0, k, chunk):
+            part = slice(start, start + chunk)
+            left = _groups(a.T[part, :, None], dtype)
+            right = _groups(b[part, None, :], dtype)
+            acc = np.zeros((m, n), np.float32)
+            for i in range(0, len(left.value), TERMS):
+                group = slice(i, i + TERMS)
+                acc = accumulate(left[group], right[group], acc, core)
+            np.add(acc, np.float32(0), out=acc)
+            total = np.add(total, acc) if start else acc
+    return total
+
+
+def _groups(bits: U16, dtype: str) -> Factors:
+    """Decodes ``bits``, filled up with zeros to whole groups along the first axis."""
+    missing = -len(bits) % TERMS
+    zeros = np.zeros((missing, *bits.shape[1:]), np.uint16)
+    return factors(np.concatenate([bits, zeros]), dtype)
 
 
 def _rounds_subnormals(a: F32, b: F32) -> bool:

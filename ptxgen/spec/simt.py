@@ -1,158 +1,37 @@
-"""Kernel specs: frozen data that names, sizes and bounds one generated kernel.
-
-A spec refuses to exist when it is illegal: every invariant is checked at construction and
-the message shows both sides with their numbers. What follows from the fields (threads,
-shared memory, grid, workspace, where the kernel is correct) is derived here and nowhere
-else; the dispatcher, the prover, the runtime and the templates read it from the spec.
-
-Problem variables, all integers, of the product ``C[M, N] = A[M, K] @ B[K, N]``:
-
-=================  =====================================================================
-``M, N, K``        rows, columns, reduction length; 1 .. 2^31 - 1
-``CHUNK, CHUNKS``  chunk length of the contract's plan (1 .. K), and ceil(K / CHUNK)
-``ALIGN_A/B``      largest of 4, 8, 16 bytes that divides the operand's address and the
-                   byte distance of its rows
-``SMS``            streaming multiprocessors of the device
-=================  =====================================================================
-"""
+"""The simt family: GEMM kernels on the FMA units, and the reduce kernel."""
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
-from ptxgen.contract import FMA, Contract, K, M, N
-from ptxgen.errors import SpecError
-from ptxgen.expr import Expr, all_of, ceil_div, const, minimum, var
+from ptxgen.contract import FMA, ITEMSIZE, Contract, K, M, N
+from ptxgen.expr import Expr, all_of, ceil_div, const, minimum
+from ptxgen.spec.base import (
+    ALIGN_A,
+    ALIGN_B,
+    ARCHITECTURES,
+    CHUNK,
+    CHUNKS,
+    GRID_MAX,
+    INDEX_MAX,
+    LAYOUTS,
+    PARTIAL_SUMS,
+    WARP,
+    WORKSPACE_MAX,
+    KernelSpec,
+    check,
+)
 
-CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
-ALIGN_A, ALIGN_B = var("ALIGN_A"), var("ALIGN_B")
-SMS = var("SMS")
-
-PARTIAL_SUMS = CHUNKS * M * N
-"""Elements of the workspace that a split through memory needs, f32."""
-
-DIM_MAX = (1 << 31) - 1
-"""Largest M, N or K."""
-GRID_MAX = (1 << 31) - 1
-"""Largest grid.x (CUDA programming guide, compute capabilities)."""
-WORKSPACE_MAX = 1 << 28
-"""Cap on the scratch of one launch, bytes."""
-INDEX_MAX = (1 << 32) - 1
-"""Largest value of the kernels' 32-bit index arithmetic (unsigned)."""
-
-LAYOUTS = ("NN", "NT", "TN", "TT")
 SPLITS = ("none", "slices", "workspace")
 ORDERS = ("rows", "columns")
 """Serpentine along which a thread walks over its outputs at each k; no bit hangs on it."""
-OUTER_COPIES = ("vector", "scalar")
+OUTER_COPIES = ("vector", "packed", "scalar")
 """How an operand whose outer index (m or n) is contiguous reaches shared memory."""
 K_COPIES = ("transpose", "staged", "kvector")
 """How an operand whose reduction index is contiguous reaches shared memory."""
-WIDE_COPIES = ("vector", "staged", "kvector")
-"""Copies by 16 bytes, which need 16-byte alignment. templates/operand.cuh.j2 explains them all."""
-WARP = 32
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """Per-architecture limits (CUDA programming guide, technical specifications)."""
-
-    name: str
-    compute: int  # compute capability, major * 10 + minor
-    shared_per_cta: int  # bytes a CTA may have with the opt-in limit
-    shared_per_sm: int
-    registers_per_sm: int = 65536
-    registers_per_thread: int = 255
-    threads_per_cta: int = 1024
-
-
-ARCHITECTURES = {
-    a.name: a
-    for a in (
-        Architecture("sm_80", 80, 163 << 10, 164 << 10),
-        Architecture("sm_86", 86, 99 << 10, 100 << 10),
-        Architecture("sm_89", 89, 99 << 10, 100 << 10),
-        Architecture("sm_90", 90, 227 << 10, 228 << 10),
-        Architecture("sm_120", 120, 99 << 10, 100 << 10),
-    )
-}
-
-
-def check(holds: bool, name: str, what: str, left: object, right: object) -> None:
-    """Raises SpecError with both sides of a failed invariant."""
-    if not holds:
-        raise SpecError(f"{name}: {what}: {left} vs {right}")
-
-
-@dataclass(frozen=True)
-class KernelSpec(ABC):
-    """What every generated kernel has, whatever its family."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Content-derived name, also the kernel's symbol."""
-
-    family: ClassVar[str]
-    template: ClassVar[str]  # file name
-
-    @property
-    @abstractmethod
-    def min_arch(self) -> str:
-        """The oldest architecture that runs it, a key of ARCHITECTURES."""
-
-    @property
-    @abstractmethod
-    def threads(self) -> int:
-        """Threads per CTA."""
-
-    @property
-    @abstractmethod
-    def shared_bytes(self) -> int:
-        """Dynamic shared memory per CTA, bytes."""
-
-    @property
-    @abstractmethod
-    def grid(self) -> Expr:
-        """CTAs (grid.x)."""
-
-    @property
-    def workspace(self) -> Expr:
-        """Scratch, bytes (partial sums for a following reduce kernel)."""
-        return const(0)
-
-    @property
-    @abstractmethod
-    def requires(self) -> Expr:
-        """Where the kernel is correct."""
-
-    @property
-    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        """The 32-bit quantities that the kernel computes: (as in its source, largest value, limit).
-
-        Proved to hold wherever ``requires`` does; offsets into operands are 64-bit.
-        """
-        return ()
-
-    def runs_on(self, arch: str) -> bool:
-        """Whether the kernel fits the architecture ``arch`` (a key of ARCHITECTURES)."""
-        return (
-            ARCHITECTURES[arch].compute >= ARCHITECTURES[self.min_arch].compute
-            and self.shared_bytes <= ARCHITECTURES[arch].shared_per_cta
-        )
-
-    @abstractmethod
-    def describe(self) -> tuple[str, ...]:
-        """The header lines of the generated source."""
-
-    def canonical(self) -> str:
-        """Canonical serialisation: sorted JSON of the class and all fields."""
-        fields: dict[str, Any] = asdict(self)
-        fields["kind"] = type(self).__name__
-        return json.dumps(fields, sort_keys=True, separators=(",", ":"), default=str)
+RAW_COPIES = ("vector", "kvector")
+"""Copies that leave elements of 16 bits as they are. templates/operand.cuh.j2 explains them all."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +47,8 @@ class TileSpec(KernelSpec):
     added in ascending order through shared memory) or "workspace" (a CTA per tile and chunk
     writes its partial sums; a reduce kernel adds them).
     ``copy_a``, ``copy_b``: how the operands reach shared memory (OUTER_COPIES, K_COPIES).
+    ``dtype``: of the operands; those of 16 bits are brought to f32, on the way to shared memory
+    or (RAW_COPIES) from there.
     ``lanes``: lanes of a warp that a slice takes; less than 32 puts several slices in a warp.
     ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile rows
     that share columns in L2. ``persistent``: the grid is bounded and CTAs walk over the tiles
@@ -208,6 +89,7 @@ class TileSpec(KernelSpec):
             check(getattr(self, what) >= 1, name, what, getattr(self, what), ">= 1")
         check(self.order in ORDERS, name, "order", self.order, ORDERS)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+        check(self.dtype in ITEMSIZE, name, "dtype", self.dtype, [*ITEMSIZE])
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
         check(self.split in SPLITS, name, "split", self.split, SPLITS)
         check(
@@ -233,8 +115,15 @@ class TileSpec(KernelSpec):
         ):
             legal = K_COPIES if k_contiguous else OUTER_COPIES
             check(copy in legal, name, f"copy_{side} in layout {self.layout}", copy, legal)
+            check(
+                copy != "packed" or self.dtype != "f32",
+                name,
+                f"dtype of packed {side}, of 16 bits",
+                self.dtype,
+                list(ITEMSIZE)[1:],
+            )
+            width = self.width(side)
             if not k_contiguous:
-                width = 4 if copy == "vector" else 1
                 check(extent % width == 0, name, f"copy width divides b{side}", width, extent)
                 per_k = extent // width
                 check(
@@ -245,8 +134,9 @@ class TileSpec(KernelSpec):
                     self.slice_threads,
                 )
                 continue
-            k_lanes = 8 if copy == "transpose" else self.bk // 4
-            check(self.bk % 8 == 0, name, "bk is a multiple of 8 (k-contiguous)", self.bk, 8)
+            k_lanes = 8 if copy == "transpose" else self.bk // width
+            unit = 2 * width if copy == "kvector" else 8
+            check(self.bk % unit == 0, name, f"bk is a multiple of {unit} ({copy})", self.bk, unit)
             check(
                 self.slice_threads % k_lanes == 0,
                 name,
@@ -335,9 +225,49 @@ class TileSpec(KernelSpec):
         return self.lanes // self.lanes_m
 
     @property
+    def element(self) -> str:
+        """The operands' type in the generated source."""
+        return "float" if self.dtype == "f32" else "Element"
+
+    @property
+    def copies(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The operands and how they reach shared memory."""
+        return ("a", self.copy_a), ("b", self.copy_b)
+
+    @property
+    def outer_copies(self) -> tuple[str, ...]:
+        """OUTER_COPIES, for the template."""
+        return OUTER_COPIES
+
+    def raw(self, operand: str) -> bool:
+        """Whether operand "a" or "b" lies in shared memory with 16 bits an element."""
+        return self.dtype != "f32" and dict(self.copies)[operand] in RAW_COPIES
+
+    def held(self, operand: str) -> bool:
+        """Whether operand "a" or "b" travels through registers."""
+        copy = dict(self.copies)[operand]
+        return copy == "staged" if self.dtype == "f32" else copy not in RAW_COPIES
+
+    @property
     def staged(self) -> bool:
-        """Whether an operand travels through registers."""
-        return "staged" in (self.copy_a, self.copy_b)
+        """Whether an operand travels through registers, from which it must be put down."""
+        return self.held("a") or self.held("b")
+
+    @property
+    def async_copies(self) -> bool:
+        """Whether asynchronous copies must be waited for."""
+        return self.dtype == "f32" or not (self.held("a") and self.held("b"))
+
+    def size(self, operand: str) -> int:
+        """Bytes of an element of operand "a" or "b" in shared memory."""
+        return 2 if self.raw(operand) else 4
+
+    def width(self, operand: str) -> int:
+        """Neighbours in memory that a thread copies at a time."""
+        copy = dict(self.copies)[operand]
+        if copy in RAW_COPIES:
+            return 16 // ITEMSIZE[self.dtype]
+        return 4 if copy in ("staged", "packed") else 1
 
     def turned(self, operand: str) -> bool:
         """Whether the rows of operand "a" or "b" are permuted as they are copied.
@@ -351,7 +281,7 @@ class TileSpec(KernelSpec):
     @property
     def k_vector(self) -> int:
         """k's that a thread fetches from shared memory at a time."""
-        return 4 if "kvector" in (self.copy_a, self.copy_b) else 1
+        return 16 // ITEMSIZE[self.dtype] if "kvector" in (self.copy_a, self.copy_b) else 1
 
     @property
     def group_m(self) -> int:
@@ -365,23 +295,25 @@ class TileSpec(KernelSpec):
 
     @property
     def a_pitch(self) -> int:
-        """Floats between rows of A's stage."""
-        return _pitch(self.bm, self.bk, self.copy_a)
+        """Elements between rows of A's stage."""
+        return _pitch(self.bm, self.bk, self.copy_a, self.width("a"))
 
     @property
     def b_pitch(self) -> int:
-        """Floats between rows of B's stage."""
-        return _pitch(self.bn, self.bk, self.copy_b)
+        """Elements between rows of B's stage."""
+        return _pitch(self.bn, self.bk, self.copy_b, self.width("b"))
 
     @property
     def a_stage(self) -> int:
         """Floats of one stage of A."""
-        return self.a_pitch * (self.bm if self.copy_a == "kvector" else self.bk)
+        rows = self.bm if self.copy_a == "kvector" else self.bk
+        return self.a_pitch * rows * self.size("a") // 4
 
     @property
     def b_stage(self) -> int:
         """Floats of one stage of B."""
-        return self.b_pitch * (self.bn if self.copy_b == "kvector" else self.bk)
+        rows = self.bn if self.copy_b == "kvector" else self.bk
+        return self.b_pitch * rows * self.size("b") // 4
 
     @property
     def slice_threads(self) -> int:
@@ -425,9 +357,9 @@ class TileSpec(KernelSpec):
     @property
     def requires(self) -> Expr:
         terms = []
-        for copy, align in ((self.copy_a, ALIGN_A), (self.copy_b, ALIGN_B)):
-            if copy in WIDE_COPIES:
-                terms.append(align >= 16)
+        for operand, align in (("a", ALIGN_A), ("b", ALIGN_B)):
+            if self.width(operand) > 1:
+                terms.append(align >= self.width(operand) * ITEMSIZE[self.dtype])
         if self.split == "none":
             terms.append(CHUNKS <= 1)
         if self.split == "workspace":
@@ -478,11 +410,17 @@ class TileSpec(KernelSpec):
 class ReduceSpec(KernelSpec):
     """Adds the partial sums of a split reduction in ascending order, then the epilogue.
 
-    One thread per output, ``threads`` per CTA, loads of ``batch`` chunks in flight; the
-    workspace is [CHUNKS][M][N], f32.
+    A thread has ``outputs`` outputs, a CTA ``cta_threads`` threads; the loads of ``batch`` chunks
+    are in flight together. The workspace is [CHUNKS][M][N], f32. ``dtype`` is the operands', so
+    that of result and bias where flags don't say f32.
+
+    Rows of a multiple of ``outputs`` are read by vectors, and written so where the result is
+    aligned; others element by element. From compute capability 9.0 on the kernel waits at its
+    start for the end of the one before it, so it may be launched ahead of that end.
     """
 
-    cta_threads: int = 256
+    cta_threads: int = 128
+    outputs: int = 4
     batch: int = 8
     dtype: str = "f32"
     min_arch: str = "sm_80"
@@ -492,15 +430,29 @@ class ReduceSpec(KernelSpec):
     template: ClassVar[str] = "reduce.cu.j2"
 
     def __post_init__(self) -> None:
+        check(self.dtype in ITEMSIZE, self.name, "dtype", self.dtype, [*ITEMSIZE])
         check(self.cta_threads % WARP == 0, self.name, "whole warps", self.cta_threads, WARP)
+        check(self.outputs in (1, 2, 4), self.name, "outputs of a thread", self.outputs, (1, 2, 4))
+        check(self.batch >= 1, self.name, "batch", self.batch, ">= 1")
 
     @property
     def name(self) -> str:
-        return f"reduce_{self.dtype}_{self.cta_threads}_b{self.batch}"
+        contract = "" if self.contract == FMA else f"_{self.contract.name}"
+        return f"reduce_{self.dtype}_{self.cta_threads}x{self.outputs}_b{self.batch}{contract}"
+
+    @property
+    def element(self) -> str:
+        """The operands' type in the generated source."""
+        return "float" if self.dtype == "f32" else "Element"
 
     @property
     def threads(self) -> int:
         return self.cta_threads
+
+    @property
+    def tail(self) -> int:
+        """Chunks loaded at a time where no whole batch is left."""
+        return min(self.batch, 4)
 
     @property
     def shared_bytes(self) -> int:
@@ -508,7 +460,7 @@ class ReduceSpec(KernelSpec):
 
     @property
     def grid(self) -> Expr:
-        return ceil_div(M * N, self.cta_threads)
+        return ceil_div(M * N, self.cta_threads * self.outputs)
 
     @property
     def requires(self) -> Expr:
@@ -517,16 +469,18 @@ class ReduceSpec(KernelSpec):
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         return (
-            ("CTA * threads + thread", self.grid * self.threads, INDEX_MAX),
-            ("partial sums", PARTIAL_SUMS, INDEX_MAX),
+            ("k + chunk - 1", K + CHUNK - 1, INDEX_MAX),
+            ("next + TAIL", CHUNKS + self.tail, INDEX_MAX),
+            ("outputs", M * N, INDEX_MAX),
+            ("first + q * step", (self.grid + 1) * (self.threads * self.outputs), INDEX_MAX),
         )
 
     def describe(self) -> tuple[str, ...]:
         return (f"contract {self.contract}", f"CTAs {self.grid} of {self.threads} threads")
 
 
-def _pitch(extent: int, bk: int, copy: str) -> int:
-    """Floats between rows of a stage.
+def _pitch(extent: int, bk: int, copy: str, width: int) -> int:
+    """Elements between rows of a stage, which are copied ``width`` at a time.
 
     Transposing copies store 8 consecutive k x 4 consecutive outer indices per warp:
     conflict-free when the pitch is 4 modulo 8 (or the tile has one or two rows).
@@ -534,40 +488,7 @@ def _pitch(extent: int, bk: int, copy: str) -> int:
     is an odd number of 16-byte units.
     """
     if copy == "kvector":
-        return bk + 4
+        return bk + width
     if copy in OUTER_COPIES or extent <= 2:
         return extent
     return extent + (4 - extent) % 8
-
-
-@dataclass(frozen=True)
-class Route:
-    """One entry of a route table: the kernels to launch, in order, and when.
-
-    ``kernels`` is a GEMM kernel, followed by a reduce kernel if the first writes partial sums.
-    ``prefer`` says where this route is the fastest choice, as measured; ``reason`` says so
-    for people. The first route of a table whose ``requires`` and ``prefer`` hold is taken.
-    """
-
-    kernels: tuple[KernelSpec, ...]
-    prefer: Expr
-    reason: str
-
-    def __post_init__(self) -> None:
-        check(len(self.kernels) in (1, 2), "Route", "launches", len(self.kernels), "1 or 2")
-        check(self.prefer.boolean, self.name, "prefer is a predicate", self.prefer, "boolean")
-
-    @property
-    def name(self) -> str:
-        """The first kernel's name."""
-        return self.kernels[0].name
-
-    @property
-    def requires(self) -> Expr:
-        """Where all kernels of the route are correct."""
-        return all_of(kernel.requires for kernel in self.kernels)
-
-    @property
-    def workspace(self) -> Expr:
-        """Scratch that the route needs, bytes."""
-        return self.kernels[0].workspace

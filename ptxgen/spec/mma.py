@@ -1,0 +1,387 @@
+"""The mma family: GEMM kernels on the tensor cores through ``mma.sync``, for sm_80 and later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ptxgen.contract import TC16, TIERS, Contract, K, M, N
+from ptxgen.expr import Expr, all_of, ceil_div, const, minimum
+from ptxgen.spec.base import (
+    ALIGN_A,
+    ALIGN_B,
+    ARCHITECTURES,
+    CHUNK,
+    CHUNKS,
+    GRID_MAX,
+    INDEX_MAX,
+    LAYOUTS,
+    PARTIAL_SUMS,
+    WARP,
+    WORKSPACE_MAX,
+    KernelSpec,
+    check,
+)
+
+MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
+"""How an operand reaches shared memory, and the alignment that it takes, in bytes: 16 or 4 bytes at
+a time by cp.async, or by single elements through registers."""
+MMA_SPLITS = ("none", "workspace")
+STREAMS = ("", "b", "ab")
+"""The operands whose lines L2 is told to evict first, since their tiles are read once (or by CTAs
+that run side by side): they displace one another, rather than what others will want again."""
+
+VECTOR = 8
+"""Elements of a vector, 16 bytes."""
+STEP = 16
+"""k's of one instruction."""
+BLOCK = 64
+"""k's of 128 bytes, over which vectors are permuted."""
+
+
+@dataclass(frozen=True)
+class MmaSide:
+    """How one operand's tile lies in shared memory, travels there, and is read.
+
+    The tile keeps the order that it has in memory: ``rows`` rows of ``vectors`` vectors, along k
+    or along m or n. ldmatrix reads 8 rows at a time, transposing if k is not contiguous. So that
+    these 8 vectors lie in different banks, vector v of a row lies at v ^ (row >> shift & mask).
+    """
+
+    copy: str
+    k_contiguous: bool
+    extent: int
+    """Of the tile, along m or n."""
+    rows: int
+    vectors: int
+    threads: int
+    """Those that copy."""
+    wide: bool
+    """Whether these are the instruction's 16 rows (else its 8 columns)."""
+    warp: int
+    """Of a warp's tile, along m or n."""
+
+    @property
+    def pitch(self) -> int:
+        """Bytes of a row."""
+        return 2 * VECTOR * self.vectors
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a tile."""
+        return self.rows * self.pitch
+
+    @property
+    def mask(self) -> int:
+        """What is permuted: the largest power of two (at most 8) that divides a row, less 1."""
+        return min(self.vectors & -self.vectors, 8) - 1
+
+    @property
+    def shift(self) -> int:
+        """Rows, as a power of two, after which the permutation changes."""
+        return 3 - (self.mask + 1).bit_length() + 1
+
+    @property
+    def at_once(self) -> int:
+        """Rows copied at once, a vector per thread."""
+        return self.threads // self.vectors
+
+    @property
+    def copies(self) -> int:
+        """Vectors that a thread copies of each tile."""
+        return -(-self.rows // self.at_once)
+
+    @property
+    def even(self) -> bool:
+        """Whether every thread always has something to copy."""
+        return self.threads % self.vectors == 0 and self.rows % self.at_once == 0
+
+    @property
+    def fragments(self) -> int:
+        """Fragments of a warp, of 16 rows or 8 columns."""
+        return self.warp // (16 if self.wide else 8)
+
+
+@dataclass(frozen=True)
+class MmaSpec(KernelSpec):
+    """A GEMM kernel of the mma family.
+
+    A CTA of ``warps_m`` x ``warps_n`` warps computes ``bm`` x ``bn`` outputs, ``bk`` k's per
+    stage. ``swap``: the instruction's 16 rows are columns of B, its 8 columns rows of A, for
+    products of few rows.
+
+    ``copy_a``, ``copy_b``: how the operands reach shared memory (MMA_COPIES). ``split``: "none"
+    (the plan must give one chunk) or "workspace" (a CTA per tile and chunk writes its partial
+    sums; a reduce kernel adds them). ``persistent``: the grid is bounded and CTAs walk over the
+    tiles with 64-bit indices. ``ctas_per_sm``: CTAs that share an SM, which bounds the registers.
+    ``raster``: tile rows that share columns in L2, 0: all. ``stream``: see STREAMS.
+
+    ``copiers``: warps that only copy, so that the others' chains never wait for the copies' issue;
+    0: all warps copy. ``ahead``: steps of 16 k by which fragments are fetched ahead; a warp with
+    few fragments needs 2 or 3, since its step takes less time than ldmatrix.
+    """
+
+    layout: str
+    bm: int
+    bn: int
+    bk: int
+    warps_m: int
+    warps_n: int
+    stages: int
+    copy_a: str = "vector"
+    copy_b: str = "vector"
+    swap: bool = False
+    split: str = "none"
+    persistent: bool = False
+    ctas_per_sm: int = 1
+    raster: int = 8
+    copiers: int = 0
+    ahead: int = 1
+    stream: str = ""
+    dtype: str = "bf16"
+    min_arch: str = "sm_80"
+    contract: Contract = TC16
+
+    family: ClassVar[str] = "mma"
+    template: ClassVar[str] = "mma_gemm.cu.j2"
+
+    def __post_init__(self) -> None:
+        for what in ("bm", "bn", "bk", "warps_m", "warps_n", "ctas_per_sm"):
+            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        name = self.name
+        for what in ("raster", "copiers"):
+            check(getattr(self, what) >= 0, name, what, getattr(self, what), ">= 0")
+        for what, legal in (
+            ("layout", LAYOUTS),
+            ("dtype", TIERS["tc"]),
+            ("split", MMA_SPLITS),
+            ("copy_a", [*MMA_COPIES]),
+            ("copy_b", [*MMA_COPIES]),
+            ("stream", STREAMS),
+            ("min_arch", [*ARCHITECTURES]),
+        ):
+            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        for x in self.stream:
+            copy = self.copy_a if x == "a" else self.copy_b
+            check(copy == "vector", name, f"copy_{x} of what streams", copy, "vector")
+        check(self.stages >= 2, name, "stages", self.stages, ">= 2")
+        check(
+            self.bk == BLOCK // 2 or self.bk % BLOCK == 0,
+            name,
+            "bk is 32 or a multiple of 64",
+            self.bk,
+            BLOCK,
+        )
+        check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
+        check(
+            self.bk % self.block == 0,
+            name,
+            "k's over which the loop is unrolled divide bk",
+            self.block,
+            self.bk,
+        )
+        for side, warps, unit in (
+            ("m", self.warps_m, 8 if self.swap else 16),
+            ("n", self.warps_n, 16 if self.swap else 8),
+        ):
+            extent = getattr(self, f"b{side}")
+            check(
+                extent % (warps * unit) == 0,
+                name,
+                f"warps_{side} x {unit} divides b{side}",
+                warps * unit,
+                extent,
+            )
+        arch = ARCHITECTURES[self.min_arch]
+        check(
+            self.threads <= arch.threads_per_cta,
+            name,
+            "threads",
+            self.threads,
+            arch.threads_per_cta,
+        )
+        for x in ("a", "b"):
+            check(
+                self.side(x).vectors <= self.side(x).threads,
+                name,
+                f"a row of {x} is copied at once: vectors, threads",
+                self.side(x).vectors,
+                self.side(x).threads,
+            )
+        check(
+            self.shared_bytes <= arch.shared_per_cta,
+            name,
+            f"shared memory on {arch.name}, bytes",
+            self.shared_bytes,
+            arch.shared_per_cta,
+        )
+        wide, slim = self.wide_side, self.slim_side
+        needed = 4 * wide.fragments * slim.fragments + 24
+        needed += self.buffers * (4 * wide.fragments + 2 * slim.fragments)
+        available = min(
+            arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
+        )
+        check(
+            needed <= available,
+            name,
+            "registers per thread (accumulators, two fragments, addresses)",
+            needed,
+            available,
+        )
+
+    # -- identity -------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        parts = [
+            f"mma_{self.layout.lower()}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}",
+            f"w{self.warps_m}x{self.warps_n}",
+            f"s{self.stages}",
+            self.copy_a[0] + self.copy_b[0],
+        ]
+        if self.swap:
+            parts.append("swap")
+        if self.split == "workspace":
+            parts.append("partial")
+        if self.persistent:
+            parts.append("persistent")
+        if self.ctas_per_sm != 1:
+            parts.append(f"c{self.ctas_per_sm}")
+        if self.raster != 8:
+            parts.append(f"r{self.raster}")
+        if self.ahead != 1:
+            parts.append(f"a{self.ahead}")
+        if self.copiers:
+            parts.append(f"x{self.copiers}")
+        if self.stream:
+            parts.append(f"stream{self.stream}")
+        return "_".join(parts)
+
+    # -- derived --------------------------------------------------------------
+    @property
+    def threads(self) -> int:
+        return (self.warps_m * self.warps_n + self.copiers) * WARP
+
+    def side(self, x: str) -> MmaSide:
+        """The operand "a" or "b"."""
+        a = x == "a"
+        extent, warps = (self.bm, self.warps_m) if a else (self.bn, self.warps_n)
+        k_contiguous = self.layout[0] == "N" if a else self.layout[1] == "T"
+        return MmaSide(
+            copy=self.copy_a if a else self.copy_b,
+            k_contiguous=k_contiguous,
+            extent=extent,
+            rows=extent if k_contiguous else self.bk,
+            vectors=(self.bk if k_contiguous else extent) // VECTOR,
+            threads=self.copiers * WARP or self.threads,
+            wide=a != self.swap,
+            warp=extent // warps,
+        )
+
+    @property
+    def wide_side(self) -> MmaSide:
+        """The operand with the instruction's 16 rows."""
+        return self.side("b" if self.swap else "a")
+
+    @property
+    def slim_side(self) -> MmaSide:
+        """The operand with the instruction's 8 columns."""
+        return self.side("a" if self.swap else "b")
+
+    @property
+    def uncut(self) -> str:
+        """In the kernel's terms, that no copy by cp.async is cut along m or n."""
+        conditions = [
+            f"({o} % {MMA_COPIES[side.copy] // 2} == 0 || {o} - {o}0 >= B{o.upper()})"
+            for o, side in (("m", self.side("a")), ("n", self.side("b")))
+            if not side.k_contiguous and side.copy != "plain"
+        ]
+        return " && ".join(conditions)
+
+    @property
+    def plain(self) -> bool:
+        """Whether an operand travels through registers."""
+        return "plain" in (self.copy_a, self.copy_b)
+
+    @property
+    def buffers(self) -> int:
+        """Steps of 16 k whose fragments a thread has room for: a power of two above ``ahead``."""
+        return 1 << self.ahead.bit_length()
+
+    @property
+    def block(self) -> int:
+        """k's over which the main loop is unrolled."""
+        return max(min(self.bk, BLOCK), STEP * self.buffers)
+
+    @property
+    def stage(self) -> int:
+        """Bytes of a stage."""
+        return self.side("a").nbytes + self.side("b").nbytes
+
+    @property
+    def exchange_pitch(self) -> int:
+        """Floats between rows of the epilogue's exchange buffer."""
+        return self.bn + 8
+
+    @property
+    def shared_bytes(self) -> int:
+        return max(self.stages * self.stage, 4 * self.bm * self.exchange_pitch)
+
+    @property
+    def tiles(self) -> Expr:
+        """Output tiles."""
+        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
+
+    @property
+    def grid(self) -> Expr:
+        if self.persistent:
+            return minimum(self.tiles, GRID_MAX)
+        return self.tiles * CHUNKS if self.split == "workspace" else self.tiles
+
+    @property
+    def workspace(self) -> Expr:
+        return PARTIAL_SUMS * 4 if self.split == "workspace" else const(0)
+
+    @property
+    def requires(self) -> Expr:
+        terms = []
+        for copy, align in ((self.copy_a, ALIGN_A), (self.copy_b, ALIGN_B)):
+            if copy != "plain":
+                terms.append(align >= MMA_COPIES[copy])
+        if self.split == "none":
+            terms.append(CHUNKS <= 1)
+        else:
+            terms.append(self.workspace <= WORKSPACE_MAX)
+        if not self.persistent:
+            terms.append(self.grid <= GRID_MAX)
+        return all_of(terms)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        tiles_m, tiles_n = ceil_div(M, self.bm), ceil_div(N, self.bn)
+        bounds = [
+            ("m + BM - 1", M + (self.bm - 1)),
+            ("n + BN - 1", N + (self.bn - 1)),
+            ("m0 + BM", tiles_m * self.bm),
+            ("n0 + BN", tiles_n * self.bn),
+            ("length + BK - 1", K + (self.bk - 1)),
+            ("k_begin + k of a copy", K + self.bk),
+        ]
+        if self.split == "workspace":
+            bounds += [
+                ("tiles_m * tiles_n", self.tiles),
+                ("chunk_index * chunk", (CHUNKS - 1) * CHUNK),
+            ]
+        elif self.raster and not self.persistent:
+            bounds += [("GROUP * tiles_n", tiles_n * self.raster)]
+        return tuple((text, value, INDEX_MAX) for text, value in bounds)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"C[M, N] = A . B, layout {self.layout}, {self.dtype}; CTA tile "
+            f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
+            f"{self.shared_bytes} bytes of shared memory",
+            f"A: {self.copy_a}, B: {self.copy_b}; {self.stages} stages, split: {self.split}",
+            f"requires {self.requires}",
+            f"grid {self.grid}",
+        )

@@ -1,0 +1,436 @@
+"""The wgmma family: GEMM kernels on Hopper's tensor cores, fed by its copy engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ptxgen.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
+from ptxgen.expr import Expr, all_of, ceil_div, const, minimum
+from ptxgen.spec.base import (
+    ALIGN_A,
+    ALIGN_B,
+    ARCHITECTURES,
+    CHUNK,
+    CHUNKS,
+    GRID_MAX,
+    INDEX_MAX,
+    LAYOUTS,
+    PARTIAL_SUMS,
+    SMS,
+    WARP,
+    WORKSPACE_MAX,
+    KernelSpec,
+    MapBox,
+    check,
+)
+
+SWIZZLES = {64: 128, 32: 64, 16: 32}
+"""Swizzle in bytes by the width of a panel in elements: its rows are that long."""
+PANEL = 64
+"""Elements of the reduction in a panel of an operand that is contiguous along it."""
+ATOM = 8
+"""Rows after which the swizzle pattern repeats."""
+WARPGROUP = 128
+SPLITS = ("none", "workspace", "cluster")
+STEP = 16
+"""Reduction steps of one instruction."""
+COORDINATE_MAX = (1 << 31) - 1
+"""Coordinates of a tensor map are signed."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How a tile of A or B lies in shared memory, and in which boxes it gets there.
+
+    A tile is a row of panels, each of which has ``rows`` rows of ``width`` elements and the
+    swizzle that fits. Along the reduction contiguous (``k_major``): panels follow each other
+    along k and have a row for each outer index. Else they follow each other along m or n and have
+    a row for each k. ``share`` CTAs of a cluster use the same tile: each copies ``rows / share``
+    rows of all panels, or, if there are enough, ``panels / share`` whole panels.
+    """
+
+    name: str
+    k_major: bool
+    extent: int
+    """Outer indices of the tile (m or n)."""
+    bk: int
+    share: int
+
+    @property
+    def width(self) -> int:
+        """Elements of a panel's row."""
+        if self.k_major:
+            return PANEL
+        return next((w for w in SWIZZLES if w <= self.extent), min(SWIZZLES))
+
+    @property
+    def rows(self) -> int:
+        """Rows of a panel."""
+        return self.extent if self.k_major else self.bk
+
+    @property
+    def panels(self) -> int:
+        """Panels of a tile."""
+        return self.bk // PANEL if self.k_major else -(-self.extent // self.width)
+
+    @property
+    def swizzle(self) -> int:
+        """Width of the swizzle, bytes."""
+        return SWIZZLES[self.width]
+
+    @property
+    def panel_bytes(self) -> int:
+        """Bytes of a panel."""
+        return self.rows * self.swizzle
+
+    @property
+    def rows64_bytes(self) -> int:
+        """Bytes from the first of 64 outer indices to the next 64, in a tile of A."""
+        return 64 * self.swizzle if self.k_major else self.panel_bytes
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a tile."""
+        return self.panels * self.panel_bytes
+
+    @property
+    def whole_panels(self) -> bool:
+        """Whether the CTAs that share a tile divide its panels, not the rows of each."""
+        return self.panels % self.share == 0
+
+    @property
+    def boxes(self) -> int:
+        """Boxes that a CTA copies."""
+        return self.panels // self.share if self.whole_panels else self.panels
+
+    @property
+    def box_rows(self) -> int:
+        """Rows of a box."""
+        return self.rows if self.whole_panels else self.rows // self.share
+
+    @property
+    def box(self) -> MapBox:
+        """The box of its tensor map."""
+        return MapBox(self.name, self.width, self.box_rows, self.swizzle)
+
+    # -- the descriptors of matrices in shared memory (PTX ISA, wgmma) ---------------------
+    @property
+    def leading(self) -> int:
+        """Bytes from a panel to the next along m or n; of no meaning where k is contiguous."""
+        return 16 if self.k_major else self.panel_bytes
+
+    @property
+    def stride(self) -> int:
+        """Bytes from eight rows to the next."""
+        return ATOM * self.swizzle
+
+    @property
+    def step(self) -> int:
+        """Bytes from one instruction's reduction steps to the next, inside a panel."""
+        return 2 * STEP if self.k_major else STEP * self.swizzle
+
+    @property
+    def descriptor(self) -> int:
+        """The constant part of a descriptor."""
+        mode = {128: 1, 64: 2, 32: 3}[self.swizzle]
+        return (self.leading >> 4) << 16 | (self.stride >> 4) << 32 | mode << 62
+
+
+@dataclass(frozen=True)
+class WgmmaSpec(KernelSpec):
+    """A GEMM kernel of the wgmma family.
+
+    A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, one above the other,
+    and a warp that has the copy engine fill a ring of ``stages`` stages of ``bk`` reduction steps.
+    A cluster of ``cluster_m`` x ``cluster_n`` CTAs shares what it loads: those along m a tile of B,
+    those along n one of A. The grid is bounded, and clusters walk over the tiles, in bands of
+    ``raster`` rows of (clusters') tiles.
+
+    ``split``: "none" (the plan must give one chunk), "workspace" (work is a tile and a chunk;
+    partial sums go to the workspace, and a reduce kernel adds them), or "cluster" (a cluster is
+    ``cluster_k`` CTAs which have a chunk each of one tile, and add them in shared memory).
+    ``registers``: those of a consumer's thread after reallocation, for which the producer is a
+    warpgroup that gives up its own; 0: as launched.
+    """
+
+    layout: str
+    bm: int
+    bn: int
+    bk: int
+    consumers: int
+    stages: int
+    cluster_m: int = 1
+    cluster_n: int = 1
+    cluster_k: int = 1
+    raster: int = 8
+    split: str = "none"
+    registers: int = 0
+    dtype: str = "bf16"
+    min_arch: str = "sm_90"
+    contract: Contract = TC16
+
+    family: ClassVar[str] = "wgmma"
+    template: ClassVar[str] = "wgmma_gemm.cu.j2"
+
+    def __post_init__(self) -> None:
+        counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "cluster_k", "raster"
+        for what in counts:
+            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        name = self.name
+        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
+        check(self.dtype in TIERS["tc"], name, "dtype", self.dtype, TIERS["tc"])
+        check(self.min_arch == "sm_90", name, "min_arch", self.min_arch, "sm_90")
+        check(self.split in SPLITS, name, "split", self.split, SPLITS)
+        check(
+            (self.cluster_k > 1) == (self.split == "cluster"),
+            name,
+            "cluster_k is more than 1 exactly where split='cluster'",
+            self.cluster_k,
+            self.split,
+        )
+        check(
+            self.cluster_k == 1 or self.cluster_m * self.cluster_n == 1,
+            name,
+            "CTAs that share tiles, where clusters share chunks",
+            self.cluster_m * self.cluster_n,
+            1,
+        )
+        check(self.bm % self.cluster_k == 0, name, "cluster_k divides bm", self.cluster_k, self.bm)
+        check(self.stages >= 2, name, "stages", self.stages, ">= 2")
+        check(self.consumers <= 3, name, "consumers", self.consumers, "<= 3")
+        rows = 64 * self.consumers
+        check(self.bm % rows == 0, name, "64 * consumers divides bm", rows, self.bm)
+        check(
+            self.bn % 16 == 0 and self.bn <= 256,
+            name,
+            "bn is a multiple of 16 up to 256",
+            self.bn,
+            256,
+        )
+        check(self.bk % PANEL == 0, name, "bk is a multiple of 64", self.bk, PANEL)
+        check(
+            self.bk == PANEL or self.split == "none",
+            name,
+            "bk divides every chunk",
+            self.bk,
+            PANEL,
+        )
+        check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
+        for operand in (self.a, self.b):
+            check(
+                operand.whole_panels or operand.rows % operand.share == 0,
+                name,
+                f"CTAs that share {operand.name} divide its rows",
+                operand.share,
+                operand.rows,
+            )
+            check(
+                operand.box_rows % ATOM == 0 and operand.box_rows <= 256,
+                name,
+                f"rows of a box of {operand.name}: multiple of 8 up to 256",
+                operand.box_rows,
+                256,
+            )
+        arch = ARCHITECTURES[self.min_arch]
+        check(
+            self.shared_bytes <= arch.shared_per_cta,
+            name,
+            f"shared memory on {arch.name}, bytes",
+            self.shared_bytes,
+            arch.shared_per_cta,
+        )
+        needed = self.accumulators + 48
+        available = self.registers or self.launch_registers
+        check(
+            needed <= available,
+            name,
+            "registers per thread (accumulators, addresses)",
+            needed,
+            available,
+        )
+        if self.registers:
+            check(
+                self.registers % 8 == 0 and self.registers <= 240,
+                name,
+                "registers is a multiple of 8 up to 240",
+                self.registers,
+                240,
+            )
+            check(
+                self.producer_registers >= 24,
+                name,
+                "registers that the producer keeps",
+                self.producer_registers,
+                ">= 24",
+            )
+
+    # -- identity -------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        parts = [
+            f"wgmma_{self.layout.lower()}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}",
+            f"w{self.consumers}_s{self.stages}",
+        ]
+        if self.ctas > 1:
+            parts.append(f"c{self.cluster_m}x{self.cluster_n}")
+        if self.cluster_k > 1:
+            parts[-1] += f"x{self.cluster_k}"
+        if self.split == "workspace":
+            parts.append("partial")
+        if self.registers:
+            parts.append(f"r{self.registers}")
+        if self.raster != 8:
+            parts.append(f"b{self.raster}")
+        return "_".join(parts)
+
+    # -- derived --------------------------------------------------------------
+    @property
+    def ctas(self) -> int:
+        """CTAs of a cluster."""
+        return self.cluster_m * self.cluster_n * self.cluster_k
+
+    @property
+    def a(self) -> Operand:
+        """The tile of A."""
+        return Operand("a", self.layout[0] == "N", self.bm, self.bk, self.cluster_n)
+
+    @property
+    def b(self) -> Operand:
+        """The tile of B."""
+        return Operand("b", self.layout[1] == "T", self.bn, self.bk, self.cluster_m)
+
+    @property
+    def fragments(self) -> int:
+        """Pieces of 64 rows that a warpgroup has."""
+        return self.bm // (64 * self.consumers)
+
+    @property
+    def accumulators(self) -> int:
+        """Accumulators of a consumer's thread."""
+        return self.fragments * self.bn // 2
+
+    @property
+    def threads(self) -> int:
+        return self.consumers * WARPGROUP + (WARPGROUP if self.registers else WARP)
+
+    @property
+    def launch_registers(self) -> int:
+        """Registers that each thread can have; the compiler reckons with whole warpgroups."""
+        arch = ARCHITECTURES[self.min_arch]
+        threads = -(-self.threads // WARPGROUP) * WARPGROUP
+        fit = arch.registers_per_sm // threads // 8 * 8
+        return min(fit, arch.registers_per_thread)
+
+    @property
+    def producer_registers(self) -> int:
+        """What a thread of the producer keeps after reallocation."""
+        held = (self.consumers + 1) * self.launch_registers
+        return min(40, held - self.consumers * self.registers)
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a stage."""
+        return self.a.bytes + self.b.bytes
+
+    @property
+    def barriers_offset(self) -> int:
+        """Where the mbarriers lie in shared memory: behind the ring and the warps' exchange."""
+        ring = self.stages * self.stage_bytes
+        if self.split == "cluster":
+            return max(ring, self.bm * self.pitch32)
+        return ring + self.consumers * 4 * self.exchange_bytes
+
+    @property
+    def exchange_bytes(self) -> int:
+        """Shared memory through which a warp of a consumer brings its outputs into rows.
+
+        16 rows of 32 f32 or 64 16-bit numbers at a time.
+        """
+        return 16 * max(self.pitch16, self.pitch32)
+
+    @property
+    def pitch16(self) -> int:
+        """Bytes of a row of 64 16-bit outputs there: odd in units of 16, against conflicts."""
+        return 2 * 64 + 16
+
+    @property
+    def pitch32(self) -> int:
+        """Bytes of a row of f32 outputs there, or in the ring where the chains of a cluster meet.
+
+        8 words modulo 32, against conflicts.
+        """
+        columns = self.bn if self.split == "cluster" else 32
+        return 4 * (columns + (8 - columns) % 32)
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.barriers_offset + 2 * 8 * self.stages
+
+    @property
+    def tiles(self) -> Expr:
+        """Clusters' tiles: every cluster computes ``ctas`` output tiles at a time."""
+        return ceil_div(M, self.bm * self.cluster_m) * ceil_div(N, self.bn * self.cluster_n)
+
+    @property
+    def work(self) -> Expr:
+        """Pieces of work that the clusters share."""
+        return self.tiles * CHUNKS if self.split == "workspace" else self.tiles
+
+    @property
+    def grid(self) -> Expr:
+        if self.split == "cluster":
+            return self.tiles * self.ctas
+        return minimum(self.work, SMS // self.ctas) * self.ctas
+
+    @property
+    def workspace(self) -> Expr:
+        return PARTIAL_SUMS * ITEMSIZE["f32"] if self.split == "workspace" else const(0)
+
+    @property
+    def tensor_maps(self) -> tuple[MapBox, ...]:
+        return self.a.box, self.b.box
+
+    @property
+    def requires(self) -> Expr:
+        terms = [ALIGN_A >= 16, ALIGN_B >= 16]
+        if self.split == "none":
+            terms.append(CHUNKS <= 1)
+        else:
+            terms.append((CHUNK % self.bk).eq(0) | (CHUNKS <= 1))
+        if self.split == "workspace":
+            terms.append(self.workspace <= WORKSPACE_MAX)
+        if self.split == "cluster":
+            terms += [CHUNKS <= self.cluster_k, self.grid <= GRID_MAX]
+        else:
+            terms.append(SMS >= self.ctas)
+        terms += [value <= limit for _, value, limit in self.index_bounds]
+        return all_of(terms)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        high, wide = self.bm * self.cluster_m, self.bn * self.cluster_n
+        bounds = [
+            ("tile_m * BM and the rows of a tile, as coordinates", M + high, COORDINATE_MAX),
+            ("tile_n * BN and the columns of a tile, as coordinates", N + wide, COORDINATE_MAX),
+            ("k and the steps of a stage, as coordinates", K + self.bk, COORDINATE_MAX),
+            ("work + clusters", self.work + SMS, INDEX_MAX),
+            ("GROUP * tiles_n", ceil_div(N, wide) * self.raster, INDEX_MAX),
+        ]
+        return tuple(bounds)
+
+    def runs_on(self, arch: str) -> bool:
+        """Only on sm_90: later architectures have other instructions."""
+        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"C[M, N] = A . B in {self.dtype}, layout {self.layout}; CTA tile {self.bm} x {self.bn}"
+            f" x {self.bk}, {self.threads} threads, {self.shared_bytes} bytes of shared memory",
+            f"{self.consumers} consumer warpgroup(s) of {self.fragments} x m64n{self.bn}k16, "
+            f"{self.stages} stages, clusters of {self.cluster_m} x {self.cluster_n} x "
+            f"{self.cluster_k}, split: {self.split}",
+            f"requires {self.requires}",
+            f"grid {self.grid}",
+        )

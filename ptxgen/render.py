@@ -29,5 +29,7 @@ def environment() -> jinja2.Environment:
 def render(spec: KernelSpec) -> str:
     """The CUDA C++ source of ``spec``."""
     from ptxgen import activation
+    from ptxgen.spec import base
 
-    return environment().get_template(spec.template).render(spec=spec, activation=activation)
+    template = environment().get_template(spec.template)
+    return template.render(spec=spec, activation=activation, base=base)

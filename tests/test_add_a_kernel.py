@@ -26,10 +26,10 @@ import dataclasses
 
 from ptxgen.spec import M as _ROWS
 
-_OLD = next(r.kernels[0] for r in ROUTES["NN", "rows"] if len(r.kernels) == 1)
+_OLD = next(r.kernels[0] for r in ROUTES["NN", "rows", "f32", "simt"] if len(r.kernels) == 1)
 _NEW = dataclasses.replace(_OLD, raster=_OLD.raster + 3)
 _ROUTE = Route((_NEW,), _ROWS.eq(54321), "a test wants it")
-ROUTES = {**ROUTES, ("NN", "rows"): (_ROUTE, *ROUTES["NN", "rows"])}
+ROUTES = {**ROUTES, ("NN", "rows", "f32", "simt"): (_ROUTE, *ROUTES["NN", "rows", "f32", "simt"])}
 """
 
 

@@ -19,11 +19,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxgen.contract import K, M, N
-from ptxgen.expr import TRUE, Expr
-from ptxgen.spec import CHUNKS, SMS, ReduceSpec, Route, TileSpec
+from ptxgen.contract import K
+from ptxgen.expr import TRUE
+from ptxgen.spec import SMS, ReduceSpec, Route, TileSpec
+from ptxgen.tiles.regimes import (
+    NARROW,
+    SPLIT,
+    UNSPLIT,
+    Pair,
+    Triple,
+    fills,
+    medium_route,
+    thin_route,
+    thin_split_route,
+)
 
-REDUCE = ReduceSpec(batch=16)
+REDUCE = ReduceSpec()
 
 COPIES = {  # name: (of a k-contiguous operand, of an operand with contiguous outer index)
     "wide": ("staged", "vector"),
@@ -31,9 +42,6 @@ COPIES = {  # name: (of a k-contiguous operand, of an operand with contiguous ou
     "kvector": ("kvector", "vector"),
     "plain": ("transpose", "scalar"),
 }
-
-Pair = tuple[int, int]
-Triple = tuple[int, int, int]
 
 
 def _gemm(
@@ -77,94 +85,92 @@ def _gemm(
     )
 
 
-SPLIT = CHUNKS > 1
-NARROW = N <= 2048
-WIDE = N >= 4096
-
-
-def _fills(spec: TileSpec, quarters: int) -> Expr:
-    """The tiles of ``spec`` are at least ``quarters`` / 4 of the SMs."""
-    return spec.tiles * 4 >= SMS * quarters
-
-
-def _thin_split(spec: TileSpec, limit: int, where: Expr = TRUE) -> Route:
-    return Route((spec,), SPLIT & (M <= limit) & where, f"M <= {limit}: chunks side by side")
-
-
-def _thin(spec: TileSpec, limit: int) -> Route:
-    return Route((spec,), (M <= limit) & WIDE, f"M <= {limit}: the weight streams once")
-
-
-def _medium(spec: TileSpec, where: Expr, quarters: int = 3) -> Route:
-    return Route(
-        (spec,),
-        where & _fills(spec, quarters),
-        f"the largest tile that gives {quarters}/4 of the SMs one",
-    )
-
-
 THIN_SPLIT: dict[str, tuple[Route, ...]] = {
     "NN": (
-        _thin_split(_gemm("NN", (1, 32, 32), (1, 2), (1, 16), (1, 1), 4, "floats", slices=8), 1),
-        _thin_split(
+        thin_split_route(
+            _gemm("NN", (1, 32, 32), (1, 2), (1, 16), (1, 1), 4, "floats", slices=8), 1
+        ),
+        thin_split_route(
             _gemm("NN", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2, NARROW
         ),
-        _thin_split(_gemm("NN", (2, 32, 16), (2, 4), (1, 8), (1, 1), 4, "floats", slices=8), 2),
-        _thin_split(
+        thin_split_route(
+            _gemm("NN", (2, 32, 16), (2, 4), (1, 8), (1, 1), 4, "floats", slices=8), 2
+        ),
+        thin_split_route(
             _gemm("NN", (4, 32, 32), (1, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 4, NARROW
         ),
-        _thin_split(_gemm("NN", (4, 32, 16), (2, 4), (2, 8), (1, 1), 4, "floats", slices=8), 4),
-        _thin_split(
+        thin_split_route(
+            _gemm("NN", (4, 32, 16), (2, 4), (2, 8), (1, 1), 4, "floats", slices=8), 4
+        ),
+        thin_split_route(
             _gemm("NN", (8, 16, 32), (2, 2), (4, 8), (1, 1), 4, "kvector", slices=8), 8, NARROW
         ),
-        _thin_split(_gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8), 8),
-        _thin_split(
+        thin_split_route(
+            _gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8), 8
+        ),
+        thin_split_route(
             _gemm("NN", (16, 16, 32), (4, 4), (4, 4), (1, 1), 3, "kvector", slices=8), 16, NARROW
         ),
-        _thin_split(_gemm("NN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 16),
-        _thin_split(
+        thin_split_route(
+            _gemm("NN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 16
+        ),
+        thin_split_route(
             _gemm("NN", (32, 16, 16), (4, 4), (8, 4), (1, 1), 4, "kvector", slices=8), 32, NARROW
         ),
-        _thin_split(_gemm("NN", (32, 32, 16), (4, 8), (8, 4), (1, 1), 3, "kvector", slices=8), 32),
+        thin_split_route(
+            _gemm("NN", (32, 32, 16), (4, 8), (8, 4), (1, 1), 3, "kvector", slices=8), 32
+        ),
     ),
     "NT": (
-        _thin_split(
+        thin_split_route(
             _gemm("NT", (1, 16, 64), (1, 1), (1, 16), (1, 1), 4, "kvector", slices=8), 1, NARROW
         ),
-        _thin_split(_gemm("NT", (1, 32, 64), (1, 1), (1, 32), (1, 1), 4, "kvector", slices=4), 1),
-        _thin_split(
+        thin_split_route(
+            _gemm("NT", (1, 32, 64), (1, 1), (1, 32), (1, 1), 4, "kvector", slices=4), 1
+        ),
+        thin_split_route(
             _gemm("NT", (2, 16, 64), (1, 1), (2, 16), (1, 1), 3, "kvector", slices=8), 2, NARROW
         ),
-        _thin_split(_gemm("NT", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2),
-        _thin_split(
+        thin_split_route(
+            _gemm("NT", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2
+        ),
+        thin_split_route(
             _gemm("NT", (4, 16, 32), (1, 4), (4, 4), (1, 1), 4, "kvector", slices=8), 4, NARROW
         ),
-        _thin_split(_gemm("NT", (4, 32, 32), (2, 4), (2, 8), (1, 1), 3, "kvector", slices=8), 4),
-        _thin_split(_gemm("NT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 8),
-        _thin_split(_gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 16),
-        _thin_split(
+        thin_split_route(
+            _gemm("NT", (4, 32, 32), (2, 4), (2, 8), (1, 1), 3, "kvector", slices=8), 4
+        ),
+        thin_split_route(
+            _gemm("NT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 8
+        ),
+        thin_split_route(
+            _gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 16
+        ),
+        thin_split_route(
             _gemm("NT", (32, 8, 16), (8, 1), (4, 8), (1, 1), 4, "kvector", slices=8), 32, NARROW
         ),
-        _thin_split(_gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "kvector", slices=8), 32),
+        thin_split_route(
+            _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "kvector", slices=8), 32
+        ),
     ),
 }
 
 THIN: dict[str, tuple[Route, ...]] = {
     "NN": (
-        _thin(_gemm("NN", (1, 128, 32), (1, 2), (1, 32), (1, 2), 6, "floats"), 1),
-        _thin(_gemm("NN", (2, 64, 64), (2, 1), (1, 32), (1, 2), 3, "floats"), 2),
-        _thin(_gemm("NN", (4, 128, 32), (2, 2), (2, 16), (1, 4), 6, "floats"), 4),
-        _thin(_gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"), 8),
-        _thin(_gemm("NN", (16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "floats"), 16),
-        _thin(_gemm("NN", (32, 128, 32), (8, 4), (4, 8), (1, 4), 4, "floats"), 32),
+        thin_route(_gemm("NN", (1, 128, 32), (1, 2), (1, 32), (1, 2), 6, "floats"), 1),
+        thin_route(_gemm("NN", (2, 64, 64), (2, 1), (1, 32), (1, 2), 3, "floats"), 2),
+        thin_route(_gemm("NN", (4, 128, 32), (2, 2), (2, 16), (1, 4), 6, "floats"), 4),
+        thin_route(_gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"), 8),
+        thin_route(_gemm("NN", (16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "floats"), 16),
+        thin_route(_gemm("NN", (32, 128, 32), (8, 4), (4, 8), (1, 4), 4, "floats"), 32),
     ),
     "NT": (
-        _thin(_gemm("NT", (1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector"), 1),
-        _thin(_gemm("NT", (2, 128, 64), (1, 2), (2, 16), (1, 4), 3, "kvector"), 2),
-        _thin(_gemm("NT", (4, 128, 64), (2, 2), (2, 16), (1, 4), 3, "kvector"), 4),
-        _thin(_gemm("NT", (8, 128, 64), (2, 2), (4, 8), (1, 8), 3, "kvector"), 8),
-        _thin(_gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"), 16),
-        _thin(_gemm("NT", (32, 64, 64), (4, 4), (8, 4), (1, 4), 3, "kvector"), 32),
+        thin_route(_gemm("NT", (1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector"), 1),
+        thin_route(_gemm("NT", (2, 128, 64), (1, 2), (2, 16), (1, 4), 3, "kvector"), 2),
+        thin_route(_gemm("NT", (4, 128, 64), (2, 2), (2, 16), (1, 4), 3, "kvector"), 4),
+        thin_route(_gemm("NT", (8, 128, 64), (2, 2), (4, 8), (1, 8), 3, "kvector"), 8),
+        thin_route(_gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"), 16),
+        thin_route(_gemm("NT", (32, 64, 64), (4, 4), (8, 4), (1, 4), 3, "kvector"), 32),
     ),
 }
 
@@ -228,7 +234,6 @@ LARGE = {
     "TN": _gemm("TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
     "TT": _gemm("TT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
 }
-UNSPLIT = ~SPLIT
 
 
 def _medium_unsplit(layout: str) -> tuple[Route, ...]:
@@ -239,10 +244,14 @@ def _medium_unsplit(layout: str) -> tuple[Route, ...]:
     else:
         middle = _gemm(layout, (64, 64, 32), (8, 4), (4, 8), (2, 2), 2, copies, ctas=4)
     return (
-        _medium(LARGE[layout], UNSPLIT, 6),
-        _medium(middle, UNSPLIT, 4),
-        _medium(_gemm(layout, (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, copies, ctas=4), UNSPLIT, 4),
-        _medium(_gemm(layout, (32, 32, 32), (4, 4), (4, 8), (2, 1), 4, copies, ctas=6), UNSPLIT, 4),
+        medium_route(LARGE[layout], UNSPLIT, 6),
+        medium_route(middle, UNSPLIT, 4),
+        medium_route(
+            _gemm(layout, (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, copies, ctas=4), UNSPLIT, 4
+        ),
+        medium_route(
+            _gemm(layout, (32, 32, 32), (4, 4), (4, 8), (2, 1), 4, copies, ctas=6), UNSPLIT, 4
+        ),
         Route(
             (_gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, copies, ctas=4),),
             UNSPLIT,
@@ -267,15 +276,15 @@ def _plain(layout: str, split: bool = True) -> tuple[Route, ...]:
     )
     rest = Route((filler,), TRUE, "everything else: any size, alignment and plan")
     if layout == "NT":
-        return (_medium(large, UNSPLIT, 6), rest)
+        return (medium_route(large, UNSPLIT, 6), rest)
     sliced = (
-        _thin_split(row, 8),
-        Route((thin,), SPLIT & ~_fills(filler, 6), "unaligned, few outputs, split"),
+        thin_split_route(row, 8),
+        Route((thin,), SPLIT & ~fills(filler, 6), "unaligned, few outputs, split"),
     )
     return (
         *(sliced if split else ()),
-        _medium(large, UNSPLIT, 6),
-        _medium(medium, UNSPLIT, 4),
+        medium_route(large, UNSPLIT, 6),
+        medium_route(medium, UNSPLIT, 4),
         Route((small,), UNSPLIT, "unaligned, few outputs"),
         rest,
     )
@@ -284,8 +293,11 @@ def _plain(layout: str, split: bool = True) -> tuple[Route, ...]:
 def _rows(layout: str) -> tuple[Route, ...]:
     return (
         *THIN_SPLIT[layout],
-        *(_medium(spec, SPLIT, 6 if spec.slices == 1 else 3) for spec in MEDIUM_SPLIT[layout][:-1]),
-        Route((MEDIUM_SPLIT[layout][-1],), SPLIT & ~_fills(LARGE[layout], 4), "few outputs, split"),
+        *(
+            medium_route(spec, SPLIT, 6 if spec.slices == 1 else 3)
+            for spec in MEDIUM_SPLIT[layout][:-1]
+        ),
+        Route((MEDIUM_SPLIT[layout][-1],), SPLIT & ~fills(LARGE[layout], 4), "few outputs, split"),
         *THIN[layout],
         *_medium_unsplit(layout),
         *_plain(layout),
@@ -303,16 +315,16 @@ def _batch() -> tuple[Route, ...]:
     flat = _gemm("TN", (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", ctas=4)
     return (
         Route((large, REDUCE), SPLIT & (large.grid >= SMS * 6), "large outputs, long batch"),
-        Route((middle, REDUCE), SPLIT & _fills(middle, 4), "middling outputs, long batch"),
+        Route((middle, REDUCE), SPLIT & fills(middle, 4), "middling outputs, long batch"),
         Route((small, REDUCE), SPLIT, "few outputs, long batch: a CTA per tile and chunk"),
         Route((plain, REDUCE), SPLIT, "unaligned, long batch"),
-        Route((flat,), UNSPLIT & (K <= 64) & _fills(flat, 4), "a short batch: stores decide"),
+        Route((flat,), UNSPLIT & (K <= 64) & fills(flat, 4), "a short batch: stores decide"),
         *_medium_unsplit("TN"),
         *_plain("TN", split=False),
     )
 
 
 ROUTES = {
-    **{(layout, "rows"): _rows(layout) for layout in ("NN", "NT", "TN", "TT")},
-    ("TN", "batch"): _batch(),
+    **{(layout, "rows", "f32", "simt"): _rows(layout) for layout in ("NN", "NT", "TN", "TT")},
+    ("TN", "batch", "f32", "simt"): _batch(),
 }

@@ -1,0 +1,183 @@
+"""The mma family: kernels of bf16 and f16 on the tensor cores of sm_80 and later, contract tc16/1.
+
+How to read a line: a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring, and
+``copiers``, warps that only copy.
+
+Three regimes, and what decides in each (docs/performance.md has the measurements):
+
+- *few rows* (M <= 64): the weight streams past once. Its columns are the instruction's 16 rows
+  (``swap``); some warps only copy, so that the chains never wait for an address; fragments are
+  fetched well ahead; L2 is told that nobody will want the weight again. How wide a tile is
+  follows from N, so that nearly every SM has one, and from how long the pieces of the weight's
+  rows are that it reads.
+- *the rest*: the largest tile that still gives nearly every SM one.
+- *unaligned*: operands travel by words or single elements.
+
+Where a kernel takes more than 99 KB of shared memory, another one of its regime takes less.
+"""
+
+from __future__ import annotations
+
+from ptxgen.spec.mma import MmaSpec
+
+
+def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
+    def kernel(
+        bm: int,
+        bn: int,
+        bk: int,
+        warps: tuple[int, int],
+        stages: int,
+        copiers: int,
+        ahead: int = 7,
+    ) -> MmaSpec:
+        return MmaSpec(
+            layout,
+            bm,
+            bn,
+            bk,
+            *warps,
+            stages,
+            swap=True,
+            raster=0,
+            copiers=copiers,
+            ahead=ahead,
+            stream="b",
+            dtype=dtype,
+        )
+
+    extra: tuple[MmaSpec, ...] = (
+        (kernel(8, 16, 512, (1, 1), 4, 2),)
+        if layout[1] == "T"  # the pieces are BK * 2 bytes long
+        else (kernel(8, 64, 128, (1, 4), 9, 2, ahead=3),)  # BN * 2 bytes
+    )
+    if layout[0] == "T":  # pieces of x are BM * 2 bytes long
+        extra += (kernel(32, 16, 256, (2, 1), 4, 1),)
+    return (
+        *extra,
+        kernel(8, 32, 128, (1, 2), 9, 4),
+        kernel(8, 64, 128, (1, 4), 5, 2),
+        kernel(16, 32, 128, (1, 2), 8, 4),
+        kernel(16, 64, 128, (1, 4), 4, 4),
+        kernel(32, 32, 128, (2, 2), 6, 4),
+        kernel(32, 64, 128, (1, 4), 6, 4),
+        MmaSpec(layout, 64, 128, 64, 2, 4, 6, raster=0, copiers=4, stream="b", dtype=dtype),
+    )
+
+
+def _tiles(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
+    return (
+        MmaSpec(layout, 32, 32, 128, 2, 2, 4, ctas_per_sm=3, copiers=2, ahead=3, dtype=dtype),
+        MmaSpec(layout, 64, 64, 64, 2, 2, 4, ctas_per_sm=3, dtype=dtype),
+        MmaSpec(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, dtype=dtype),
+    )
+
+
+def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
+    def few_rows(copy: str) -> MmaSpec:
+        return MmaSpec(
+            layout,
+            16,
+            32,
+            128,
+            1,
+            2,
+            5,
+            copy,
+            copy,
+            swap=True,
+            raster=0,
+            copiers=4,
+            ahead=7,
+            dtype=dtype,
+        )
+
+    def tile(copy: str, persistent: bool) -> MmaSpec:
+        return MmaSpec(
+            layout,
+            64,
+            64,
+            32,
+            2,
+            2,
+            4,
+            copy,
+            copy,
+            persistent=persistent,
+            ctas_per_sm=4,
+            dtype=dtype,
+        )
+
+    thin: tuple[MmaSpec, ...] = ()
+    if layout[0] == "T":  # the rows of A are M elements long, which may be 2, 4 or 6
+        thin = (
+            MmaSpec(
+                layout,
+                8,
+                32,
+                256,
+                1,
+                2,
+                4,
+                "words",
+                swap=True,
+                raster=0,
+                copiers=2,
+                ahead=7,
+                stream="b",
+                dtype=dtype,
+            ),
+        )
+    return (
+        *thin,
+        few_rows("words"),
+        few_rows("plain"),
+        tile("words", persistent=False),
+        tile("plain", persistent=True),
+    )
+
+
+def specs(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
+    """The kernels of one unsplit chain; the last one takes everything."""
+    return (*_few_rows(layout, dtype), *_tiles(layout, dtype), *_unaligned(layout, dtype))
+
+
+def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
+    """The kernels that write partial sums; the last one takes any alignment."""
+
+    def kernel(
+        bm: int,
+        bn: int,
+        bk: int,
+        stages: int,
+        ctas: int,
+        *,
+        copy: str = "vector",
+        copiers: int = 0,
+        ahead: int = 1,
+        stream: str = "",
+    ) -> MmaSpec:
+        return MmaSpec(
+            layout,
+            bm,
+            bn,
+            bk,
+            2,
+            2,
+            stages,
+            copy,
+            copy,
+            split="workspace",
+            ctas_per_sm=ctas,
+            copiers=copiers,
+            ahead=ahead,
+            stream=stream,
+            dtype=dtype,
+        )
+
+    return (
+        kernel(32, 32, 128, 4, 3, copiers=2, ahead=3),
+        kernel(64, 64, 128, 3, 2, copiers=4, stream="ab"),
+        kernel(128, 128, 64, 3, 2),
+        kernel(64, 64, 32, 4, 4, copy="plain"),
+    )

@@ -1,0 +1,140 @@
+"""The routes of the tc tier: kernels of the wgmma and mma families, contract tc16/1.
+
+These are the portable tables. A GPU that was tuned has its own order in ``profiles``; bits do not
+hang on either. Regimes, in this order:
+
+- *few rows* (M <= 32): the weight streams once, through mma kernels with swapped operands;
+- on Hopper, wgmma kernels: the largest tile that still gives nearly every SM one;
+- mma kernels in the same way, where there is no wgmma or the reduction is shorter than a stage;
+- operands that no vector copy takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ptxgen.contract import TC16, TIERS, K, M, N
+from ptxgen.expr import TRUE, Expr, ceil_div
+from ptxgen.spec import CHUNKS, SMS, MmaSpec, ReduceSpec, Route, WgmmaSpec
+from ptxgen.tiles import mma, wgmma
+
+Spec = MmaSpec | WgmmaSpec
+
+STAGE = 64
+"""The shortest reduction that fills a stage."""
+SPLIT = CHUNKS > 1
+
+
+def _fills(spec: Spec, quarters: int, pieces: Expr | int = 1) -> Expr:
+    """The tiles of ``spec``, times ``pieces``, are at least ``quarters`` / 4 of the SMs."""
+    return ceil_div(M, spec.bm) * ceil_div(N, spec.bn) * pieces * 4 >= SMS * quarters
+
+
+def _few_rows(spec: MmaSpec) -> Route:
+    """The narrower the tile, the fewer columns it is for: every SM should have one."""
+    limit = {16: 2048, 32: 4096}.get(spec.bn, 1 << 31)
+    if spec.bn == 64 and spec.stages > 5:
+        limit = 8192  # all of an SM's shared memory: one tile at a time
+    columns = TRUE if limit >> 31 else limit >= N
+    return Route((spec,), (M <= spec.bm) & columns, f"M <= {spec.bm}: the weight streams once")
+
+
+def _largest(specs: Iterable[Spec], quarters: int, where: Expr) -> tuple[Route, ...]:
+    """Largest tile first; the last takes what is left."""
+    *others, last = specs
+    return (
+        *(
+            Route(
+                (spec,),
+                where & _fills(spec, quarters),
+                f"the largest tile that gives {quarters}/4 of the SMs one",
+            )
+            for spec in others
+        ),
+        Route((last,), where, "few outputs: the smallest tile"),
+    )
+
+
+def _wgmma(layout: str, dtype: str) -> tuple[Route, ...]:
+    waves = {(128, 256, 1): 24, (128, 256, 2): 12, (192, 128, 1): 8, (192, 128, 2): 5}
+    long = K >= STAGE
+    specs = wgmma.specs(layout, dtype)
+    if layout == "TT":  # nobody stores both like this; two sizes serve
+        specs = tuple(s for s in specs if (s.bm, s.bn) in ((128, 128), (64, 64)))
+    large = [s for s in specs if (s.bm, s.bn, s.ctas) in waves]
+    rest = [s for s in specs if s not in large]
+    return (
+        *(
+            Route(
+                (spec,),
+                long & _fills(spec, waves[spec.bm, spec.bn, spec.ctas]),
+                "large outputs",
+            )
+            for spec in large
+        ),
+        *_largest(rest, 3, long),
+    )
+
+
+def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
+    """``mma.specs`` has the few rows first, then tiles from small to large, then the unaligned."""
+    kernels = mma.specs(layout, dtype)
+    vector = [s for s in kernels if s.copy_a == s.copy_b == "vector"]
+    unaligned = [s for s in kernels if s not in vector]
+    few = sorted((s for s in vector if s.swap), key=lambda s: (s.bm, s.bn, -s.stages))
+    tiles = sorted((s for s in vector if not s.swap), key=lambda s: -s.bm * s.bn)
+    return (
+        *map(_few_rows, few),
+        *_wgmma(layout, dtype),
+        *_largest(tiles, 4, TRUE),
+        *(
+            Route((s,), (M <= s.bm) if s.swap else TRUE, "operands off 16 bytes")
+            for s in unaligned[:-1]
+        ),
+        Route((unaligned[-1],), TRUE, "everything else: any size and alignment"),
+    )
+
+
+def _batch(dtype: str) -> tuple[Route, ...]:
+    """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
+    reduce = ReduceSpec(dtype=dtype, contract=TC16)
+    (pair,) = wgmma.clustered("TN", dtype)
+    *parts, smallest = wgmma.partial("TN", dtype)
+    *tiles, plain = mma.partial("TN", dtype)
+    tiles = sorted(tiles, key=lambda s: -s.bm * s.bn)
+    return (
+        Route(
+            (pair,),
+            SPLIT & (K <= 1 << 14) & _fills(pair, 2),
+            "two chunks: pairs of CTAs add them themselves",
+        ),
+        *(
+            Route(
+                (spec, reduce),
+                SPLIT & (spec.bm <= M) & (spec.bn <= N) & _fills(spec, 3, CHUNKS),
+                "long batch: a CTA per tile and chunk",
+            )
+            for spec in parts
+        ),
+        Route((smallest, reduce), SPLIT & (M > 32) & (N > 32), "long batch, few outputs"),
+        *(
+            Route(
+                (spec, reduce),
+                SPLIT & _fills(spec, 4, CHUNKS) if spec != tiles[-1] else SPLIT,
+                "long batch: a CTA per tile and chunk",
+            )
+            for spec in tiles
+        ),
+        Route((plain, reduce), SPLIT, "unaligned, long batch"),
+        *_rows("TN", dtype),
+    )
+
+
+ROUTES = {
+    **{
+        (layout, "rows", dtype, "tc"): _rows(layout, dtype)
+        for layout in ("NN", "NT", "TN", "TT")
+        for dtype in TIERS["tc"]
+    },
+    **{("TN", "batch", dtype, "tc"): _batch(dtype) for dtype in TIERS["tc"]},
+}

@@ -1,0 +1,97 @@
+"""The wgmma kernels: Hopper's tensor cores and its copy engine, contract tc16/1.
+
+A line of the tables is ``tile BM x BN x BK, consumer warpgroups, stages``. docs/performance.md
+has the measurements behind the choice.
+"""
+
+from __future__ import annotations
+
+from ptxgen.spec.wgmma import WgmmaSpec
+
+
+def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
+    """Kernels for one unsplit chain, from large tiles to small ones."""
+
+    def gemm(
+        tile: tuple[int, int, int],
+        consumers: int,
+        stages: int,
+        *,
+        share: tuple[int, int] = (1, 1),
+        registers: int = 0,
+        raster: int = 8,
+    ) -> WgmmaSpec:
+        """``share``: CTAs along m that share tiles of B, and along n that share tiles of A."""
+        bm, bn, bk = tile
+        return WgmmaSpec(
+            layout=layout,
+            bm=bm,
+            bn=bn,
+            bk=bk,
+            consumers=consumers,
+            stages=stages,
+            cluster_m=share[0],
+            cluster_n=share[1],
+            registers=registers,
+            raster=raster,
+            dtype=dtype,
+        )
+
+    large = (
+        gemm((128, 256, 64), 2, 4, registers=232, raster=16),
+        gemm((128, 256, 64), 2, 4, registers=232, share=(2, 1)),
+    )
+    # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
+    medium = (
+        gemm((192, 128, 64), 3, 4),
+        gemm((192, 128, 64), 3, 4, share=(1, 2)),
+        gemm((128, 224, 64), 2, 4),
+        gemm((128, 128, 64), 2, 6),
+        *((gemm((192, 96, 64), 3, 4),) if layout == "TN" else ()),
+        gemm((128, 112, 64), 2, 6),
+    )
+    # At most one tile for each SM: bytes under way count.
+    small = (
+        gemm((128, 64, 64), 2, 8),
+        gemm((64, 128, 64), 1, 8),
+        gemm((64, 64, 64), 1, 12),
+        gemm((64, 32, 128), 1, 8),
+        gemm((64, 16, 256), 1, 5) if layout == "NN" else gemm((64, 16, 128), 1, 10),
+    )
+    return large + medium + small
+
+
+def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
+    """Kernels that write the partial sums of a split reduction, for a reduce kernel to add."""
+    return tuple(
+        WgmmaSpec(
+            layout=layout,
+            bm=bm,
+            bn=bn,
+            bk=64,
+            consumers=bm // 64,
+            stages=stages,
+            split="workspace",
+            registers=160 if bm == 192 else 0,
+            dtype=dtype,
+        )
+        for bm, bn, stages in ((192, 192, 4), (128, 128, 6), (128, 64, 8), (64, 64, 12))
+    )
+
+
+def clustered(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
+    """Kernels whose clusters add the chunks of a split reduction themselves."""
+    return (
+        WgmmaSpec(
+            layout=layout,
+            bm=192,
+            bn=192,
+            bk=64,
+            consumers=3,
+            stages=4,
+            split="cluster",
+            cluster_k=2,
+            registers=160,
+            dtype=dtype,
+        ),
+    )

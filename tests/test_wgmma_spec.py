@@ -1,0 +1,157 @@
+"""Specs of the wgmma family: illegal ones cannot exist, and what follows from their fields."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ptxgen.errors import SpecError
+from ptxgen.expr import Expr
+from ptxgen.render import render
+from ptxgen.spec import ARCHITECTURES, LAYOUTS, MapBox
+from ptxgen.spec.wgmma import SPLITS, Operand, WgmmaSpec
+from ptxgen.tiles import wgmma
+
+BASE = WgmmaSpec("NT", bm=128, bn=128, bk=64, consumers=2, stages=4)
+PROBLEM = {"M": 1000, "N": 1000, "K": 512, "CHUNK": 512, "CHUNKS": 1, "SMS": 132}
+ALIGNED = {"ALIGN_A": 16, "ALIGN_B": 16}
+
+# What breaks, and both sides as they must appear in the message.
+VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
+    ({"layout": "XX"}, "XX", LAYOUTS),
+    ({"dtype": "f32"}, "f32", ("bf16", "f16")),
+    ({"min_arch": "sm_80"}, "sm_80", "sm_90"),
+    ({"split": "half"}, "half", SPLITS),
+    ({"consumers": 0}, 0, ">= 1"),
+    ({"consumers": 4, "bm": 256}, 4, "<= 3"),
+    ({"stages": 1}, 1, ">= 2"),
+    ({"bm": 64}, 128, 64),
+    ({"bn": 72}, 72, 256),
+    ({"bn": 272}, 272, 256),
+    ({"bk": 96}, 96, 64),
+    ({"bk": 128, "split": "workspace"}, 128, 64),
+    ({"cluster_m": 4, "cluster_n": 4}, 16, 8),
+    ({"cluster_k": 2}, 2, "none"),
+    ({"cluster_k": 2, "cluster_m": 2, "split": "cluster"}, 2, 1),
+    ({"split": "cluster"}, 1, "cluster"),
+    ({"bn": 48, "cluster_m": 5}, 5, 48),
+    ({"bn": 16, "cluster_m": 4}, 4, 256),
+    ({"bm": 256, "bn": 256, "stages": 2}, 304, 168),
+    ({"bn": 256}, 176, 168),
+    ({"registers": 236}, 236, 240),
+    ({"registers": 248}, 248, 240),
+    ({"registers": 240, "consumers": 3, "bm": 192}, 512 - 3 * 240, ">= 24"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "left", "right"), VIOLATIONS, ids=[str(v[0]) for v in VIOLATIONS]
+)
+def test_violations_show_both_sides(changes: dict[str, Any], left: object, right: object) -> None:
+    with pytest.raises(SpecError, match=re.escape(f": {left} vs {right}") + "$"):
+        replace(BASE, **changes)
+
+
+def test_shared_memory_is_bounded() -> None:
+    limit = ARCHITECTURES["sm_90"].shared_per_cta
+    with pytest.raises(SpecError, match=rf"shared memory on sm_90, bytes: \d+ vs {limit}$"):
+        replace(BASE, stages=8)
+
+
+def test_names_tell_specs_apart() -> None:
+    changes: list[dict[str, Any]] = [
+        {},
+        *({"layout": layout} for layout in LAYOUTS if layout != BASE.layout),
+        {"dtype": "f16"},
+        {"bn": 64},
+        {"bm": 256, "registers": 232},
+        {"registers": 232},
+        {"bm": 192, "consumers": 3},
+        {"bk": 128, "stages": 2},
+        {"stages": 3},
+        {"raster": 4},
+        {"cluster_m": 2},
+        {"cluster_n": 2},
+        {"split": "workspace"},
+        {"split": "cluster", "cluster_k": 2},
+        {"split": "cluster", "cluster_k": 4},
+    ]
+    specs = [replace(BASE, **change) for change in changes]
+    assert len({s.name for s in specs}) == len({s.canonical() for s in specs}) == len(specs)
+    assert all(re.fullmatch(r"wgmma_[a-z0-9_]*", s.name) for s in specs)
+
+
+def test_only_hopper_runs_it() -> None:
+    assert [arch for arch in ARCHITECTURES if BASE.runs_on(arch)] == ["sm_90"]
+
+
+@pytest.mark.parametrize("k_major", [True, False])
+@pytest.mark.parametrize(("extent", "bk"), [(64, 64), (192, 64), (112, 64), (128, 128), (32, 64)])
+@pytest.mark.parametrize("share", [1, 2, 4])
+def test_boxes_cover_a_tile_once(k_major: bool, extent: int, bk: int, share: int) -> None:
+    """The CTAs that share a tile copy every row of every panel exactly once."""
+    tile = Operand("b", k_major, extent, bk, share)
+    if not tile.whole_panels and tile.rows % share:
+        pytest.skip("refused by the spec")
+    copied = []
+    for member, i in itertools.product(range(share), range(tile.boxes)):
+        panel = member * tile.boxes + i if tile.whole_panels else i
+        row = 0 if tile.whole_panels else member * tile.box_rows
+        copied += [(panel, row + r) for r in range(tile.box_rows)]
+    assert sorted(copied) == [(p, r) for p in range(tile.panels) for r in range(tile.rows)]
+    assert tile.bytes == tile.panels * tile.rows * tile.width * 2
+    wide = bk if k_major else extent
+    assert tile.panels * tile.width >= wide > (tile.panels - 1) * tile.width
+    assert tile.box == MapBox("b", tile.width, tile.box_rows, 2 * tile.width)
+
+
+@pytest.mark.parametrize("sms", [16, 78, 114, 132, 144])
+@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2), (4, 1), (2, 2)])
+def test_grids_are_whole_clusters_that_run_at_once(sms: int, cluster: tuple[int, int]) -> None:
+    spec = replace(BASE, cluster_m=cluster[0], cluster_n=cluster[1])
+    for m, n in ((1, 1), (1000, 1000), (100000, 5000)):
+        grid = spec.grid.evaluate({**PROBLEM, "M": m, "N": n, "SMS": sms})
+        assert 0 < grid <= sms and grid % spec.ctas == 0
+        work = spec.work.evaluate({**PROBLEM, "M": m, "N": n})
+        assert grid <= work * spec.ctas
+
+
+def test_requires() -> None:
+    def holds(requires: Expr, **values: int) -> bool:
+        return bool(requires.evaluate({**PROBLEM, **ALIGNED, **values}))
+
+    assert holds(BASE.requires)
+    assert not holds(BASE.requires, ALIGN_A=8)
+    assert not holds(BASE.requires, ALIGN_B=8)
+    assert not holds(BASE.requires, CHUNKS=2, CHUNK=256)
+    assert not holds(BASE.requires, M=(1 << 31) - 1)
+    workspace = replace(BASE, split="workspace").requires
+    assert holds(workspace) and holds(workspace, CHUNKS=2, CHUNK=256)
+    assert not holds(workspace, CHUNKS=3, CHUNK=200)
+    assert not holds(workspace, M=100000, N=100000, CHUNKS=2, CHUNK=256)
+    cluster = replace(BASE, split="cluster", cluster_k=4).requires
+    assert holds(cluster, CHUNKS=4, CHUNK=128) and not holds(cluster, CHUNKS=8, CHUNK=64)
+
+
+def test_every_layout_turns_its_operands() -> None:
+    """The last two operands of the instruction: whether A, and B, are contiguous outside of k."""
+    for layout in LAYOUTS:
+        turned = int(layout[0] == "T"), int(layout[1] == "N")
+        source = render(replace(BASE, layout=layout))
+        assert f"p, 1, 1, {turned[0]}, {turned[1]}; }}" in source
+
+
+def test_tables_name_each_kernel_once() -> None:
+    kernels = [
+        kernel
+        for dtype in ("bf16", "f16")
+        for layout in LAYOUTS
+        for table in (wgmma.specs, wgmma.partial, wgmma.clustered)
+        for kernel in table(layout, dtype)
+    ]
+    assert len({k.name for k in kernels}) == len(kernels)
+    assert {k.split for k in kernels} == set(SPLITS)

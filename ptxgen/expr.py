@@ -214,15 +214,16 @@ class Expr:
             return self
         return _apply(self.op, *(a.substitute(values) for a in self.args))
 
-    def smt(self, terms: Mapping[str, Any]) -> Any:
-        """The z3 term, with ``terms`` giving a z3 integer for every variable."""
+    def smt(self, terms: Mapping[str, Any], context: Any = None) -> Any:
+        """The z3 term, with ``terms`` giving a z3 integer (of ``context``) for every variable."""
         if self.op == "var":
             return terms[self.args[0]]
         if self.op == "const":
             value = self.args[0]
             z3 = _z3()
-            return z3.BoolVal(value) if isinstance(value, bool) else z3.IntVal(value)
-        return _OPERATORS[self.op].smt(*(a.smt(terms) for a in self.args))
+            make = z3.BoolVal if isinstance(value, bool) else z3.IntVal
+            return make(value, context)
+        return _OPERATORS[self.op].smt(*(a.smt(terms, context) for a in self.args))
 
     def python(self) -> str:
         """Python source of this expression; variables appear by name."""

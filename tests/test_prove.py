@@ -146,10 +146,10 @@ def test_implications(premises: list[Expr], goal: Expr, holds: bool) -> None:
 
 
 def test_no_decision_is_a_failure() -> None:
-    verdict = Prover(table(), seconds_per_goal=0.0).implies([M >= 2], M * N >= N + 1)
+    verdict = Prover(table(), effort_per_goal=0).implies([M >= 2], M * N >= N + 1)
     assert not verdict.proved and verdict.shape is None
     assert "undecided" in verdict.detail
-    assert Prover(table()).implies([M >= 2], M * N >= N + 1).proved  # with time, it is
+    assert Prover(table()).implies([M >= 2], M * N >= N + 1).proved  # with effort, it is
 
 
 # -- what the proofs rest on ----------------------------------------------------------
@@ -215,7 +215,7 @@ def test_verdicts_agree_with_evaluation(seed: int) -> None:
     rng = random.Random(1000 + seed)
     of = table()
     premises, goal = [random_predicate(rng, 1)], random_predicate(rng, 1)
-    verdict = Prover(of, seconds_per_goal=0.5).implies(premises, goal)
+    verdict = Prover(of, effort_per_goal=1_000_000).implies(premises, goal)
     if verdict.shape is not None:
         env = by_hand(verdict.shape, of)
         assert all(p.evaluate(env) for p in premises) and not goal.evaluate(env)

@@ -1,6 +1,6 @@
 """Proves the generated dispatch code right for every problem.
 
-For all 1 <= M, N, K < 2^31, every alignment of 4, 8 or 16 bytes and 1 .. 1024 SMs, from the
+For all 1 <= M, N, K < 2^31, every alignment of 2 to 16 bytes and 1 .. 1024 SMs, from the
 conditions as emitted (:mod:`ptxgen.dispatch.read`):
 
 =========  ======================================================================
@@ -17,35 +17,45 @@ reachable  the route is taken by some problem (no route is dead)
 
 A proof is by refutation with z3 (see :mod:`ptxgen.dispatch.linear`). A problem that refutes
 a goal is only reported after evaluation has confirmed it; what neither is proved nor
-refuted in the time given fails too.
+refuted with the effort given fails too. Effort is counted in z3's own steps, each search begins
+with a z3 that knows of no other, and nothing depends on time or hashes: a verdict of one machine
+is that of any other with the same version of z3. As some searches run off into the woods, each is
+cut short at first and begun again with other seeds (:data:`STARTS`).
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ptxgen.contract import K
+from ptxgen.contract import K, M, N
 from ptxgen.dispatch import emit, read
 from ptxgen.dispatch.choice import Dispatch
 from ptxgen.dispatch.emit import ARGUMENTS, Table
 from ptxgen.dispatch.linear import Interval, Linear
 from ptxgen.errors import SpecError
-from ptxgen.expr import FALSE, Expr, all_of, any_of, ceil_div, maximum, minimum
+from ptxgen.expr import FALSE, TRUE, Expr, all_of, any_of, ceil_div, maximum, minimum
 from ptxgen.spec import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, DIM_MAX, GRID_MAX, WORKSPACE_MAX
 
-ALIGNMENTS = (4, 8, 16)
+ALIGNMENTS = (2, 4, 8, 16)
+"""2 only occurs with elements of 16 bits; proofs for f32 cover more than they must."""
 SMS_MAX = 1024
 DOMAIN: dict[str, Interval] = {
     **dict.fromkeys(("M", "N", "K"), (1, DIM_MAX)),
     "SMS": (1, SMS_MAX),
     **dict.fromkeys(("ALIGN_A", "ALIGN_B"), (ALIGNMENTS[0], ALIGNMENTS[-1])),
 }
-SECONDS_PER_GOAL = 10.0
+EFFORT_PER_GOAL = 20_000_000
+"""In z3's resource units, of which it spends one to ten million a second."""
+STARTS = (0.02, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2)
+"""The part of the effort that each attempt at one search may take."""
+LEMMA = 0.2
+"""The part of a goal's effort that a helpful fact may take."""
 SAMPLES = 20_000
 FIRST_SAMPLES = 1_000
 ROUNDS_MAX = 200
@@ -88,10 +98,14 @@ class Verdict:
     detail: str
 
 
+Verdicts = dict[tuple[tuple[Expr, ...], Expr], Verdict]
+"""What is known about (premises, goal) under one plan."""
+
+
 def prove(
     of: Iterable[Table] | None = None,
     *,
-    seconds_per_goal: float = SECONDS_PER_GOAL,
+    effort_per_goal: int = EFFORT_PER_GOAL,
     report: Callable[[Result], None] | None = None,
 ) -> list[Result]:
     """Proves all goals of the tables ``of`` (default: all, and that the code is current).
@@ -99,30 +113,38 @@ def prove(
     ``report`` is called with each result as it comes. Needs z3-solver.
     """
     results = []
-    for result in _prove(of, seconds_per_goal):
+    for result in _prove(of, effort_per_goal):
         results.append(result)
         if report is not None:
             report(result)
     return results
 
 
-def _prove(of: Iterable[Table] | None, seconds: float) -> Iterator[Result]:
+def _prove(of: Iterable[Table] | None, effort: int) -> Iterator[Result]:
     if of is None:
         began = time.perf_counter()
         stale = emit.generate(check=True)
         detail = ", ".join(f"{d.path.name} {d.what}" for d in stale)
         took = time.perf_counter() - began
         yield Result("current", "generated", (), "", not stale, took, detail)
-    for table in emit.tables() if of is None else of:
+    known: dict[Expr, Verdicts] = {}
+    for table in emit.every() if of is None else of:
         source = emit.sources([table])[f"{table.module}.py"]
-        yield from prove_source(table, source, seconds)
+        verdicts = known.setdefault(table.plan.chunk, {})
+        yield from prove_source(table, source, effort, verdicts)
 
 
 def prove_source(
-    table: Table, source: str, seconds_per_goal: float = SECONDS_PER_GOAL
+    table: Table,
+    source: str,
+    effort_per_goal: int = EFFORT_PER_GOAL,
+    verdicts: Verdicts | None = None,
 ) -> Iterator[Result]:
-    """Proves all goals of the module text ``source`` against ``table``."""
-    prover = Prover(table, seconds_per_goal)
+    """Proves all goals of the module text ``source`` against ``table``.
+
+    ``verdicts`` of the same plan are used and added to: tables of two dtypes differ in names only.
+    """
+    prover = Prover(table, effort_per_goal, verdicts)
     namespace: dict[str, Any] = {}
     exec(compile(source, f"{table.module}.py", "exec"), namespace)
     for function in read.functions(source):
@@ -160,7 +182,7 @@ def _prove_function(
     if function.chunks is not None:
         plan = plan & function.chunks.eq(ceil_div(K, CHUNK))
     yield result("plan", "", implied([], plan))
-    yield result("coverage", "", implied([], any_of(conditions)))
+    yield result("coverage", "", lambda: _covered(prover, conditions))
     for i, branch in enumerate(branches):
         taken = [branch.condition]
         chosen = [*taken, *(~c for c in conditions[:i])]
@@ -196,6 +218,25 @@ def _prove_function(
                 goal_holds = (largest >= 0) & (largest <= limit)
                 yield result("index", what, implied([kernel.requires], goal_holds))
     yield from _prove_reachable(prover, function, compiled, result)
+
+
+def _covered(prover: Prover, conditions: list[Expr]) -> Verdict:
+    """Whether some condition always holds: first of the few that all sampled problems need."""
+    problems = prover.shapes(seed=4)
+    open_ = [prover.table.environment(next(problems)) for _ in range(FIRST_SAMPLES)]
+    needed: list[Expr] = []
+    while open_:
+        holds = {c: [env for env in open_ if c.evaluate(env)] for c in conditions}
+        best = max(conditions, key=lambda c: len(holds[c]))
+        if not holds[best]:
+            break  # a problem that nothing takes
+        needed.append(best)
+        open_ = [env for env in open_ if not best.evaluate(env)]
+    # Where the others fail, the last must hold, term by term.
+    failing = [~c for c in needed[:-1]]
+    if needed and all(prover.implies(failing, t).proved for t in emit.conjuncts(needed[-1])):
+        return Verdict(True, None, "")
+    return prover.implies([], any_of(conditions))
 
 
 def _failed(detail: str) -> Callable[[], Verdict]:
@@ -253,14 +294,19 @@ def _witnesses(prover: Prover, compiled: Dispatch, wanted: int) -> dict[int, Sha
 class Prover:
     """Decides implications over the problems of one table."""
 
-    def __init__(self, table: Table, seconds_per_goal: float = SECONDS_PER_GOAL) -> None:
+    def __init__(
+        self,
+        table: Table,
+        effort_per_goal: int = EFFORT_PER_GOAL,
+        verdicts: Verdicts | None = None,
+    ) -> None:
         self.table = table
-        self._seconds = seconds_per_goal
+        self._effort = effort_per_goal
         self._aliases = {
             "CHUNK": maximum(1, minimum(K, table.plan.chunk)),
             "CHUNKS": ceil_div(K, CHUNK),
         }
-        self._verdicts: dict[tuple[tuple[Expr, ...], Expr], Verdict] = {}
+        self._verdicts: Verdicts = {} if verdicts is None else verdicts
 
     def shapes(self, seed: int) -> Iterator[Shape]:
         """Random problems of this table, crowded at the borders of its predicates."""
@@ -278,12 +324,35 @@ class Prover:
 
     def satisfiable(self, premises: Iterable[Expr]) -> Verdict:
         """Whether some problem has all of ``premises``; proved if so, with the problem."""
+        premises = tuple(premises)
+        found = self._sampled(premises)
+        if found is not None:
+            return Verdict(True, found, "witness")
         verdict = self.implies(premises, FALSE)
         if verdict.proved:
             return Verdict(False, None, "dead: proved that no problem takes it")
         if verdict.shape is None:
             return Verdict(False, None, f"no witness found ({verdict.detail})")
         return Verdict(True, verdict.shape, "witness")
+
+    def _sampled(self, premises: tuple[Expr, ...]) -> Shape | None:
+        """A problem that has all of ``premises``, from the box that their comparisons leave."""
+        box = tightened(DOMAIN, premises)
+        if any(low > high for low, high in box.values()):
+            return None
+        rng = random.Random(6)
+        for _ in range(SAMPLES):
+            shape = {
+                name: min(high, max(low, round(math.exp(rng.uniform(*map(math.log, (low, high)))))))
+                for name, (low, high) in box.items()
+            }
+            for name in ("ALIGN_A", "ALIGN_B"):
+                low, high = box[name]
+                shape[name] = rng.choice([a for a in ALIGNMENTS if low <= a <= high])
+            env = self.table.environment(shape)
+            if all(p.evaluate(env) for p in premises):
+                return shape
+        return None
 
     @functools.cached_property
     def chunks_max(self) -> int:
@@ -292,25 +361,39 @@ class Prover:
         seen = (self.table.environment(next(problems))["CHUNKS"] for _ in range(FIRST_SAMPLES))
         largest = max(seen)
         for bound in (largest, 2 * largest, 16 * largest):
-            if self._decide((), bound >= CHUNKS, DOMAIN, self._seconds / 5).proved:
+            if self._decide((), bound >= CHUNKS, DOMAIN, int(LEMMA * self._effort)).proved:
                 return bound
         return DIM_MAX
+
+    @functools.cached_property
+    def split_outputs(self) -> Expr:
+        """A proved fact, a bound on M*N where the reduction is split; it helps other proofs."""
+        problems = self.shapes(seed=5)
+        seen = (self.table.environment(next(problems)) for _ in range(FIRST_SAMPLES))
+        split = [env["M"] * env["N"] for env in seen if env["CHUNKS"] > 1]
+        domain = {**DOMAIN, "CHUNKS": (1, self.chunks_max)}
+        for power in range(max(split, default=1).bit_length(), 62, 2):
+            fact = (CHUNKS <= 1) | (M * N <= 1 << power)
+            if self._decide((), fact, domain, int(LEMMA * self._effort)).proved:
+                return fact
+        return TRUE
 
     def _implies(self, premises: tuple[Expr, ...], goal: Expr) -> Verdict:
         domain = tightened({**DOMAIN, "CHUNKS": (1, self.chunks_max)}, (*premises, ~goal))
         if any(low > high for low, high in domain.values()):
             return Verdict(True, None, "")
-        return self._decide(premises, goal, domain, self._seconds)
+        known = () if self.split_outputs == TRUE else (self.split_outputs,)
+        return self._decide((*premises, *known), goal, domain, self._effort)
 
     def _decide(
-        self, premises: tuple[Expr, ...], goal: Expr, domain: Mapping[str, Interval], seconds: float
+        self, premises: tuple[Expr, ...], goal: Expr, domain: Mapping[str, Interval], effort: int
     ) -> Verdict:
         def refuted_by(shape: Shape) -> bool:
             env = self.table.environment(shape)
             return all(p.evaluate(env) for p in premises) and not goal.evaluate(env)
 
-        attempt = Attempt(self._aliases, (*premises, ~goal), domain)
-        answer = attempt.solve(seconds)
+        attempt = Attempt(self._aliases, (*premises, ~goal), domain, effort)
+        answer = attempt.solve()
         if answer is None:
             return Verdict(True, None, "")
         if isinstance(answer, dict) and refuted_by(answer):
@@ -318,7 +401,7 @@ class Prover:
         problems = self.shapes(seed=2)
         for number in range(SAMPLES):
             if number == FIRST_SAMPLES:  # not an easy one
-                answer = attempt.refine(seconds, refuted_by)
+                answer = attempt.refine(refuted_by)
                 if answer is None:
                     return Verdict(True, None, "")
                 if isinstance(answer, dict):
@@ -337,67 +420,99 @@ class Attempt:
         aliases: Mapping[str, Expr],
         predicates: Iterable[Expr],
         domain: Mapping[str, Interval] = DOMAIN,
+        effort: int = EFFORT_PER_GOAL,
     ) -> None:
-        import z3
-
         self._domain = domain
+        self._effort = effort
         self.linear = Linear(domain, aliases)
         self.assertions = [self.linear.predicate(p) for p in predicates]
         reads = frozenset().union(*(a.variables() for a in self.assertions))
         for align in (ALIGN_A, ALIGN_B):
             if align.variables() <= reads:
                 self.linear.facts.append(any_of(align.eq(bytes_) for bytes_ in ALIGNMENTS))
-        self._z3 = z3
-        self._solver = z3.Solver()
-        self._terms: dict[str, Any] = {}
-        self._values: Shape = {}
+        self._seed = 0
+        self._search: _Search | None = None
         self._told = 0
-        self._tell(self.assertions)
+        self._values: Shape = {}
 
-    def solve(self, seconds: float) -> Shape | str | None:
+    def solve(self) -> Shape | str | None:
         """None: there is no such problem; a shape: a guess; text: why it is not known."""
         if FALSE in self.assertions:
             return None
-        if seconds <= 0:
-            return "no time left"
-        self._tell(self.linear.facts[self._told :])
         self._told = len(self.linear.facts)
-        self._solver.set("timeout", max(1, int(1000 * seconds)))
-        answer = self._solver.check()
-        if answer == self._z3.unsat:
-            return None
-        if answer != self._z3.sat:
-            return f"z3 gave up ({self._solver.reason_unknown()})"
-        model = self._solver.model()
-        self._values = {
-            name: model.eval(term, model_completion=True).as_long()
-            for name, term in self._terms.items()
-        }
-        return {name: self._values.get(name, self._domain[name][1]) for name in ARGUMENTS}
+        for start in STARTS:
+            if self._search is None:
+                self._search = _Search(self.assertions, self._seed)
+            answer, spent = self._search.check(
+                self.linear.facts, min(self._effort, int(start * EFFORT_PER_GOAL))
+            )
+            self._effort -= spent
+            if not isinstance(answer, str):
+                break
+            self._search, self._seed = None, self._seed + 1
+        if answer is None or isinstance(answer, str):
+            return answer
+        self._values = answer
+        return {name: answer.get(name, self._domain[name][1]) for name in ARGUMENTS}
 
-    def refine(self, seconds: float, confirmed: Callable[[Shape], bool]) -> Shape | str | None:
+    def refine(self, confirmed: Callable[[Shape], bool]) -> Shape | str | None:
         """As :meth:`solve`, but a shape is one that is ``confirmed``.
 
         Each guess that is not is excluded by facts about products.
         """
-        deadline = time.monotonic() + seconds
         self.linear.relate_products()
         for number in range(ROUNDS_MAX):
             self.linear.cuts(self._values)
             if self._told == len(self.linear.facts):
                 return "a solution in linear arithmetic that evaluation does not confirm"
-            answer = self.solve(deadline - time.monotonic())
+            answer = self.solve()
             if isinstance(answer, str):
                 return f"{answer} after {number} refinements"
             if answer is None or confirmed(answer):
                 return answer
         return f"not decided after {ROUNDS_MAX} refinements"
 
+
+class _Search:
+    """One run of z3, in a context of its own, which is told more and asked again."""
+
+    def __init__(self, assertions: Iterable[Expr], seed: int) -> None:
+        import z3
+
+        self._z3 = z3
+        self._context = z3.Context()
+        self._solver = z3.Solver(ctx=self._context)
+        self._solver.set("random_seed", seed)
+        self._terms: dict[str, Any] = {}
+        self._told = 0
+        self._spent = 0
+        self._tell(assertions)
+
+    def check(self, facts: list[Expr], effort: int) -> tuple[Shape | str | None, int]:
+        """As :meth:`Attempt.solve`, of ``facts`` that have only grown; and the effort it took."""
+        if effort <= 0:
+            return "no effort left", 0
+        self._tell(facts[self._told :])
+        self._told = len(facts)
+        self._solver.set("rlimit", effort)
+        answer = self._solver.check()
+        before, self._spent = self._spent, self._solver.statistics().get_key_value("rlimit count")
+        spent = self._spent - before
+        if answer == self._z3.unsat:
+            return None, spent
+        if answer != self._z3.sat:
+            return f"z3 gave up ({self._solver.reason_unknown()})", spent
+        model = self._solver.model()
+        return {
+            name: model.eval(term, model_completion=True).as_long()
+            for name, term in self._terms.items()
+        }, spent
+
     def _tell(self, facts: Iterable[Expr]) -> None:
         for fact in facts:
-            for name in fact.variables() - self._terms.keys():
-                self._terms[name] = self._z3.Int(name)
-            self._solver.add(fact.smt(self._terms))
+            for name in sorted(fact.variables() - self._terms.keys()):
+                self._terms[name] = self._z3.Int(name, self._context)
+            self._solver.add(fact.smt(self._terms, self._context))
 
 
 def tightened(domain: Mapping[str, Interval], predicates: Iterable[Expr]) -> dict[str, Interval]:

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from ptxgen.contract import Plan
+from ptxgen.contract import FMA, Contract, Plan
 from ptxgen.dispatch.emit import Table
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, const, maximum, minimum
 from ptxgen.spec import (
@@ -37,6 +37,7 @@ class Fake(KernelSpec):
     shared: int = 0
     min_arch: str = "sm_80"
     dtype: str = "f32"
+    contract: Contract = FMA
 
     template = "fake.cu.j2"
     threads = 128

@@ -6,40 +6,50 @@ import ast
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import dispatch_fakes
 import pytest
 
-from ptxgen.contract import BATCH, OPERATIONS, ROWS, Plan
+from ptxgen.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS, ROWS, TIERS, Plan
 from ptxgen.dispatch import choose, emit
 from ptxgen.dispatch.choice import Dispatch
 from ptxgen.dispatch.emit import ARGUMENTS, Table
 from ptxgen.dispatch.explain import explain
-from ptxgen.dispatch.generated import TABLES
+from ptxgen.dispatch.generated import MEASURED, TABLES
 from ptxgen.dispatch.prove import Prover
 from ptxgen.errors import OptionError, SpecError, UncoveredError
 from ptxgen.expr import FALSE, TRUE, ceil_div, const, maximum, var
 from ptxgen.spec import ARCHITECTURES, DIM_MAX, SMS, K, M, N, Route
+from ptxgen.tiles.profiles import profiles
 
 SEED = 20_240_607
 PROBLEMS = 100_000
-FUNCTIONS = [(t, archs[0]) for t in emit.tables() for archs in t.classes]
+FUNCTIONS = [(t, archs[0]) for t in emit.every() for archs in t.classes]
+Problem = dict[str, int]
 
 
-def direct(table: Table, arch: str, shape: dict[str, int]) -> tuple[object, ...] | None:
+def direct(table: Table, arch: str) -> Callable[[Problem], tuple[object, ...] | None]:
     """What the code must return, from the expressions of the table: the first match wins."""
-    m, n, k = shape["M"], shape["N"], shape["K"]
-    chunk = max(1, min(k, table.plan.chunk.evaluate({"M": m, "N": n, "K": k})))
-    env = {**shape, "CHUNK": chunk, "CHUNKS": -(-k // chunk)}
-    for index, route in enumerate(table.routes):
-        if not all(kernel.runs_on(arch) for kernel in route.kernels):
-            continue
-        if route.requires.evaluate(env) and route.prefer.evaluate(env):
-            names = tuple(kernel.name for kernel in route.kernels)
-            grids = tuple(kernel.grid.evaluate(env) for kernel in route.kernels)
-            return index, names, grids, route.workspace.evaluate(env), chunk
-    return None
+    routes = [
+        (index, route.prefer, route.requires, route)
+        for index, route in enumerate(table.routes)
+        if all(kernel.runs_on(arch) for kernel in route.kernels)
+    ]
+
+    def choice(shape: Problem) -> tuple[object, ...] | None:
+        m, n, k = shape["M"], shape["N"], shape["K"]
+        chunk = max(1, min(k, table.plan.chunk.evaluate({"M": m, "N": n, "K": k})))
+        env = {**shape, "CHUNK": chunk, "CHUNKS": -(-k // chunk)}
+        for index, prefer, requires, route in routes:
+            if prefer.evaluate(env) and requires.evaluate(env):
+                names = tuple(kernel.name for kernel in route.kernels)
+                grids = tuple(kernel.grid.evaluate(env) for kernel in route.kernels)
+                return index, names, grids, route.workspace.evaluate(env), chunk
+        return None
+
+    return choice
 
 
 def compiled(table: Table) -> dict[str, Dispatch]:
@@ -52,11 +62,11 @@ def compiled(table: Table) -> dict[str, Dispatch]:
 def compare(table: Table, arch: str, function: Dispatch, problems: int) -> set[int]:
     """Compares the code with the table on random problems; returns the routes that were taken."""
     taken = set()
-    shapes = Prover(table).shapes(SEED)
+    shapes, reference = Prover(table).shapes(SEED), direct(table, arch)
     for number in range(problems):
         shape = next(shapes)
         choice = function(*(shape[name] for name in ARGUMENTS))
-        expected = direct(table, arch, shape)
+        expected = reference(shape)
         assert choice == expected, (
             f"{table.module} {arch}, seed {SEED}, problem {number}, {shape}: "
             f"code {choice}, table {expected}"
@@ -72,7 +82,8 @@ def compare(table: Table, arch: str, function: Dispatch, problems: int) -> set[i
 )
 def test_code_agrees_with_the_table(table: Table, arch: str) -> None:
     """100,000 problems in all, crowded at the borders of the predicates."""
-    taken = compare(table, arch, TABLES[table.key][arch], -(-PROBLEMS // len(FUNCTIONS)))
+    found = (MEASURED[table.gpu] if table.gpu else TABLES)[table.key][arch]
+    taken = compare(table, arch, found, -(-PROBLEMS // len(FUNCTIONS)))
     assert len(taken) > 1 or len(table.routes) == 1, f"only {taken} were taken"
 
 
@@ -114,7 +125,7 @@ def test_emitted_code_says_where_it_comes_from_and_why() -> None:
     table = dispatch_fakes.table()
     source = emit.sources([table])[f"{table.module}.py"]
     assert "do not edit" in source and "ptxgen generate" in source
-    assert 'ptxgen.tiles.ROUTES["NN", "rows"]' in source
+    assert 'ptxgen.tiles.ROUTES["NN", "rows", "f32", "simt"]' in source
     for index, route in enumerate(table.routes):
         assert f"# {index}: {route.reason}" in source
 
@@ -196,17 +207,27 @@ PRODUCTS = {
 }
 
 
+KINDS = [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
+
+
+def alignments(dtype: str) -> tuple[int, ...]:
+    """Those that operands of this dtype can have."""
+    return tuple(a for a in (2, 4, 8, 16) if a >= ITEMSIZE[dtype])
+
+
+@pytest.mark.parametrize(("dtype", "tier"), KINDS)
 @pytest.mark.parametrize(("op", "layout"), PRODUCTS)
-def test_choose_maps_operations_to_products(op: str, layout: str) -> None:
+def test_choose_maps_operations_to_products(op: str, layout: str, dtype: str, tier: str) -> None:
     storage, plan, order = PRODUCTS[op, layout]
     rng = random.Random(SEED)
     for arch in ARCHITECTURES:
-        function = TABLES[storage, plan, "f32", "simt"][arch]
+        function = TABLES[storage, plan, dtype, tier][arch]
         for _ in range(50):
             m, n, k = (int(2 ** rng.uniform(0, 31)) for _ in range(3))
             dims = {"m": m, "n": n, "k": k}
-            sms, a, b = rng.randint(1, 200), rng.choice((4, 8, 16)), rng.choice((4, 8, 16))
-            choice = choose(op, layout, m, n, k, arch=arch, sms=sms, align_a=a, align_b=b)
+            sms, a, b = rng.randint(1, 200), *(rng.choice(alignments(dtype)) for _ in "ab")
+            device = {"arch": arch, "sms": sms, "align_a": a, "align_b": b}
+            choice = choose(op, layout, m, n, k, **device, dtype=dtype, tier=tier)
             first, second, third = (dims[x] for x in order)
             expected = function(first, second, third, sms, a, b)
             assert choice == expected, (dims, sms, a, b)
@@ -229,9 +250,11 @@ DEVICE = {"arch": "sm_90", "sms": 132, "align_a": 16, "align_b": 16}
         ({"arch": "sm_70"}, "unknown architecture 'sm_70'; accepted: 'sm_120', 'sm_80'"),
         (
             {"dtype": "f64"},
-            "unknown dtype and tier of linear .kn. 'f64 simt'; accepted: 'f32 simt'",
+            "unknown dtype and tier of linear .kn. 'f64 simt'; accepted: 'bf16 simt', 'bf16 tc', "
+            "'f16 simt', 'f16 tc', 'f32 simt'$",
         ),
-        ({"tier": "tc"}, "unknown dtype and tier of linear .kn. 'f32 tc'; accepted: 'f32 simt'"),
+        ({"tier": "tc"}, "unknown dtype and tier of linear .kn. 'f32 tc'; accepted: 'bf16 simt', "),
+        ({"dtype": "f16", "tier": "wgmma"}, "unknown dtype and tier of linear .kn. 'f16 wgmma'"),
     ],
 )
 def test_unknown_options_are_named(change: dict[str, str], message: str) -> None:
@@ -262,26 +285,37 @@ def test_a_gap_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- batch invariance -------------------------------------------------------------------
 WEIGHTS = [(1, 1), (1, 7919), (2, 3), (64, 64), (127, 4096), (512, 2048), (641, 257), (768, 3072)]
 WEIGHTS += [(1000, 1000), (1024, 4096), (4096, 14336), (4099, 65537), (3, DIM_MAX), (DIM_MAX, 5)]
+DEVICES = [("sm_90", 132, None), ("sm_80", 108, None), ("sm_120", 1, None)]
+DEVICES += [(p.arch, p.sms, p.gpu) for p in profiles()]
+"""Architecture, SMs, and the name of a GPU that has a profile."""
 
 
+@pytest.mark.parametrize(("dtype", "tier"), KINDS)
 @pytest.mark.parametrize(("op", "layout"), [key for key, p in PRODUCTS.items() if p[1] == "rows"])
-def test_chunks_do_not_depend_on_the_batch(op: str, layout: str) -> None:
+def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tier: str) -> None:
+    least, most = min(alignments(dtype)), max(alignments(dtype))
     for n, k in WEIGHTS:
         chunks = {
-            choose(op, layout, m, n, k, arch=arch, sms=sms, align_a=align, align_b=20 - align).chunk
+            choose(
+                op, layout, m, n, k,
+                arch=arch, sms=sms, align_a=a, align_b=b, dtype=dtype, tier=tier, gpu=gpu,
+            ).chunk
             for m in (1, 2, 3, 8, 31, 32, 33, 64, 100, 128, 129, 1000, 4096, 65536, DIM_MAX)
-            for arch, sms in (("sm_90", 132), ("sm_80", 108), ("sm_120", 1))
-            for align in (4, 16)
-        }
+            for arch, sms, gpu in DEVICES
+            for a, b in ((least, most), (most, least), (most, most))
+        }  # fmt: skip
         assert len(chunks) == 1, (op, layout, n, k, chunks)
 
 
 def test_the_first_dimension_of_rows_products_is_the_batch() -> None:
     for op in OPERATIONS.values():
-        assert op.plan in (ROWS, BATCH)
-        if op.plan is ROWS:
+        assert op.plan_name in ("rows", "batch")
+        if op.plan_name == "rows":
             assert all(product.dims[0] == "M" for product in op.products.values()), op.name
-    assert ROWS.batch_invariant
+    assert PLANS.keys() == TIERS.keys() == CONTRACTS.keys()
+    for tier in TIERS:
+        assert PLANS[tier]["rows"].batch_invariant
+        assert OPERATIONS["linear"].plan(tier) is PLANS[tier]["rows"]
 
 
 def test_a_plan_that_reads_the_batch_is_refused() -> None:
@@ -293,15 +327,17 @@ def test_a_plan_that_reads_the_batch_is_refused() -> None:
 
 
 # -- explain ------------------------------------------------------------------------------
+@pytest.mark.parametrize(("dtype", "tier"), KINDS)
 @pytest.mark.parametrize(("op", "layout"), PRODUCTS)
-def test_explain_agrees_with_choose(op: str, layout: str) -> None:
+def test_explain_agrees_with_choose(op: str, layout: str, dtype: str, tier: str) -> None:
     rng = random.Random(SEED)
-    for number in range(300):
+    for number in range(100):
         m, n, k = (int(2 ** rng.uniform(0, rng.choice((6, 14, 31)))) for _ in range(3))
         arch, sms = rng.choice(list(ARCHITECTURES)), rng.randint(1, 1024)
-        a, b = rng.choice((4, 8, 16)), rng.choice((4, 8, 16))
-        found = explain(op, m, n, k, layout=layout, arch=arch, sms=sms, align=(a, b))
-        choice = choose(op, layout, m, n, k, arch=arch, sms=sms, align_a=a, align_b=b)
+        a, b = (rng.choice(alignments(dtype)) for _ in "ab")
+        kind = {"arch": arch, "sms": sms, "dtype": dtype, "tier": tier}
+        found = explain(op, m, n, k, layout=layout, align=(a, b), **kind)
+        choice = choose(op, layout, m, n, k, align_a=a, align_b=b, **kind)
         assert found.choice == choice, f"seed {SEED}, problem {number}: {op} {m} {n} {k} {arch}"
         assert found.winner.matches and not any(c.matches for c in found.passed_over)
         assert tuple(launch.grid for launch in found.launches) == choice.grids
@@ -310,7 +346,7 @@ def test_explain_agrees_with_choose(op: str, layout: str) -> None:
 
 
 def fake_explain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emit, "tables", lambda: [dispatch_fakes.table()])
+    monkeypatch.setattr(emit, "serving", lambda *_: dispatch_fakes.table())
 
 
 def test_explain_says_why_candidates_were_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,18 +31,21 @@ def choose(
     align_b: int,
     dtype: str = "f32",
     tier: str = "simt",
+    gpu: str | None = None,
 ) -> Choice:
     """The kernels that serve a problem of the operation ``op``.
 
     ``m``, ``n``, ``k``: the operation's own dimensions, each 1 .. 2^31 - 1 (an empty
-    reduction is served by the kernels of k = 1). ``align_a``, ``align_b``: 4, 8 or 16, the
+    reduction is served by the kernels of k = 1). ``align_a``, ``align_b``: 2, 4, 8 or 16, the
     alignment of the operands A and B of the *product* (``OPERATIONS[op].products[layout]``
-    says which argument is which).
+    says which argument is which). ``gpu``: the GPU's name; if there is a profile of a GPU of
+    this name and ``sms``, it decides.
 
     Raises OptionError for an unknown op, layout, arch, dtype or tier, and UncoveredError
     when no kernel serves the problem.
     """
-    function, (i_m, i_n, i_k) = _dispatch(op, layout, arch, dtype, tier)
+    device = None if gpu is None else (gpu, sms)
+    function, (i_m, i_n, i_k) = _dispatch(op, layout, arch, dtype, tier, device)
     dims = (m, n, k)
     choice = None
     if min(dims) >= 1 and max(dims) <= DIM_MAX:
@@ -60,10 +63,10 @@ def accepted(what: str, value: object, options: Iterable[str]) -> OptionError:
 
 @cache
 def _dispatch(
-    op: str, layout: str, arch: str, dtype: str, tier: str
+    op: str, layout: str, arch: str, dtype: str, tier: str, device: tuple[str, int] | None
 ) -> tuple[Dispatch, tuple[int, int, int]]:
     """The generated function, and where the product's m, n, k are among the operation's."""
-    from ptxgen.dispatch.generated import TABLES
+    from ptxgen.dispatch.generated import MEASURED, TABLES
 
     if op not in OPERATIONS:
         raise accepted("operation", op, OPERATIONS)
@@ -73,12 +76,13 @@ def _dispatch(
     if arch not in ARCHITECTURES:
         raise accepted("architecture", arch, ARCHITECTURES)
     product = operation.products[layout]
-    key = (product.layout, operation.plan.name, dtype, tier)
+    key = (product.layout, operation.plan_name, dtype, tier)
     if key not in TABLES:
         served = [f"{t[2]} {t[3]}" for t in TABLES if t[:2] == key[:2]]
         raise accepted(f"dtype and tier of {op} ({layout})", f"{dtype} {tier}", served)
     first, second, third = ("MNK".index(d) for d in product.dims)
-    return TABLES[key][arch], (first, second, third)
+    measured = MEASURED.get(device, {}).get(key, {}) if device else {}
+    return measured.get(arch) or TABLES[key][arch], (first, second, third)
 
 
 def _why_uncovered(

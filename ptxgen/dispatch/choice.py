@@ -13,7 +13,7 @@ class Choice(NamedTuple):
     """
 
     route: int
-    """Index in the route table ``tiles.ROUTES[layout, plan]``."""
+    """Index in the route table: ``tiles.ROUTES[layout, plan, dtype, tier]``, or a profile's."""
     kernels: tuple[str, ...]
     """Names of the kernels, in launch order."""
     grids: tuple[int, ...]

@@ -1,8 +1,9 @@
 """Writes the dispatch functions of ``generated/`` from the route tables of ``tiles``.
 
-One module per table and one function per class of architectures that can run the same
-routes. Every line of a function is an :class:`~ptxgen.expr.Expr` in Python's clothes, so
-the code takes the first route whose ``requires`` and ``prefer`` hold, and nothing else.
+One module per table (and per profile's version of it), and one function per class of
+architectures that can run the same routes. Every line of a function is an
+:class:`~ptxgen.expr.Expr` in Python's clothes, so the code takes the first route whose
+``requires`` and ``prefer`` hold, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ptxgen.contract import OPERATIONS, K, Plan
+from ptxgen.contract import PLANS, K, Plan
 from ptxgen.errors import SpecError
 from ptxgen.expr import FALSE, TRUE, Expr, ceil_div, maximum, minimum, var
 from ptxgen.spec import ARCHITECTURES, CHUNK, Route
 from ptxgen.tiles import ROUTES
+from ptxgen.tiles.profiles import Profile, profile_name, profiles
 
 GENERATED = Path(__file__).parent / "generated"
 ARGUMENTS = ("M", "N", "K", "SMS", "ALIGN_A", "ALIGN_B")
@@ -26,15 +28,18 @@ VARIABLES = frozenset((*ARGUMENTS, "CHUNK", "CHUNKS"))
 """What requires, prefer, grids and workspaces may read."""
 WIDTH = 100
 
-RouteTables = Mapping[tuple[str, str], Sequence[Route]]
+Key = tuple[str, str, str, str]
+"""Layout, plan, dtype and tier."""
+RouteTables = Mapping[Key, Sequence[Route]]
 
 _LOWER = {name: var(name.lower()) for name in VARIABLES}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A route table: the products of one operand layout under one plan.
+    """A route table: the products of one operand layout, plan, dtype and tier.
 
+    ``gpu``: the name and SMs of the GPU whose profile it is from; None: it serves all others.
     Refuses formulas that read anything but :data:`VARIABLES`.
     """
 
@@ -43,6 +48,8 @@ class Table:
     routes: tuple[Route, ...]
     dtype: str = "f32"
     tier: str = "simt"
+    gpu: tuple[str, int] | None = None
+    archs: tuple[str, ...] = tuple(ARCHITECTURES)
 
     def __post_init__(self) -> None:
         for index, route in enumerate(self.routes):
@@ -65,13 +72,18 @@ class Table:
     @property
     def module(self) -> str:
         """Name of the generated module."""
-        return "_".join(self.key).lower()
+        return "_".join((*self.key, *([self.profile] if self.profile else []))).lower()
+
+    @property
+    def profile(self) -> str:
+        """The profile's name; empty if it is from none."""
+        return profile_name(*self.gpu) if self.gpu else ""
 
     @property
     def classes(self) -> dict[tuple[str, ...], tuple[int, ...]]:
         """Architectures that run the same routes, and the indices of those routes."""
         by_routes: dict[tuple[int, ...], list[str]] = {}
-        for arch in ARCHITECTURES:
+        for arch in self.archs:
             runs = tuple(
                 i for i, r in enumerate(self.routes) if all(k.runs_on(arch) for k in r.kernels)
             )
@@ -83,20 +95,49 @@ class Table:
         return self.plan.environment(values)
 
 
-def plans() -> dict[str, Plan]:
-    """The plans of all operations, by name."""
-    return {operation.plan.name: operation.plan for operation in OPERATIONS.values()}
+def tables(
+    routes: RouteTables = ROUTES, plans: Mapping[str, Mapping[str, Plan]] = PLANS
+) -> list[Table]:
+    """The tables of ``routes``, whose plans are looked up in ``plans`` by tier and name."""
+    return [
+        Table(layout, plans[tier][plan], tuple(found), dtype, tier)
+        for (layout, plan, dtype, tier), found in routes.items()
+    ]
 
 
-def tables(routes: RouteTables = ROUTES, known: Mapping[str, Plan] | None = None) -> list[Table]:
-    """The tables of ``routes``, whose plans are looked up in ``known`` (default: all)."""
-    by_name = plans() if known is None else known
-    return [Table(layout, by_name[plan], tuple(r)) for (layout, plan), r in routes.items()]
+def measured(of: Iterable[Profile] | None = None) -> list[Table]:
+    """The tables as profiles (default: all) have them."""
+    return [
+        Table(
+            layout,
+            PLANS[tier][plan],
+            profile.routes((layout, plan, dtype, tier)),
+            dtype,
+            tier,
+            (profile.gpu, profile.sms),
+            (profile.arch,),
+        )
+        for profile in (profiles() if of is None else of)
+        for layout, plan, dtype, tier in profile.tables
+    ]
+
+
+def every() -> list[Table]:
+    """All tables: those for any GPU, and those of profiles."""
+    return tables() + measured()
+
+
+def serving(key: Key, arch: str, gpu: tuple[str, int] | None = None) -> Table | None:
+    """The table that serves a GPU (name and SMs): its profile's, or the one for any GPU."""
+    for profile in profiles():
+        if (profile.gpu, profile.sms) == gpu and profile.arch == arch and key in profile.tables:
+            return measured([replace(profile, tables={key: profile.tables[key]})])[0]
+    return tables({key: ROUTES[key]})[0] if key in ROUTES else None
 
 
 def sources(of: Iterable[Table] | None = None) -> dict[str, str]:
     """File name to text of every generated module."""
-    of = tables() if of is None else list(of)
+    of = every() if of is None else list(of)
     return {
         "__init__.py": _index(of),
         **{f"{table.module}.py": "\n".join(_module(table)) + "\n" for table in of},
@@ -176,6 +217,8 @@ def _index(of: Sequence[Table]) -> str:
     lines = [
         '"""The generated dispatch functions by layout, plan, dtype, tier and architecture.',
         "",
+        "MEASURED has those of profiles, by the GPU's name and SMs before all that.",
+        "",
         "Generated from ptxgen.tiles.ROUTES; do not edit. Regenerate: ptxgen generate",
         '"""',
         "",
@@ -183,17 +226,40 @@ def _index(of: Sequence[Table]) -> str:
         *_listed("from ptxgen.dispatch.generated import ", [t.module for t in ordered]),
         "",
         "TABLES: dict[tuple[str, str, str, str], dict[str, Dispatch]] = {",
-        *(f"    ({', '.join(map(_quoted, t.key))}): {t.module}.BY_ARCH," for t in ordered),
+        *(f"    {_key(t)}: {t.module}.BY_ARCH," for t in ordered if not t.gpu),
         "}",
+        "",
+        *_measured(ordered),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _key(table: Table) -> str:
+    return f"({', '.join(map(_quoted, table.key))})"
+
+
+def _measured(of: Sequence[Table]) -> Iterator[str]:
+    kind = "dict[tuple[str, int], dict[tuple[str, str, str, str], dict[str, Dispatch]]]"
+    gpus = sorted({table.gpu for table in of if table.gpu})
+    yield f"MEASURED: {kind} = {'{' if gpus else '{}'}"
+    for gpu in gpus:
+        yield f"    ({_quoted(gpu[0])}, {gpu[1]}): {{"
+        yield from (f"        {_key(t)}: {t.module}.BY_ARCH," for t in of if t.gpu == gpu)
+        yield "    },"
+    if gpus:
+        yield "}"
 
 
 def _module(table: Table) -> Iterator[str]:
     layout, plan, dtype, tier = table.key
     yield f'"""Dispatch of the {layout} products under the plan "{plan}", {dtype}, {tier} tier.'
     yield ""
-    yield f'Generated from ptxgen.tiles.ROUTES["{layout}", "{plan}"]; do not edit.'
+    if table.gpu:
+        yield f"On {table.gpu[0]} with {table.gpu[1]} SMs, by its profile."
+        yield ""
+    key = ", ".join(map(_quoted, table.key))
+    source = f"tiles/profiles/{table.profile}.json" if table.gpu else f"tiles.ROUTES[{key}]"
+    yield f"Generated from {'' if table.gpu else 'ptxgen.'}{source}; do not edit."
     yield "Regenerate: ptxgen generate"
     yield '"""'
     yield ""
@@ -207,7 +273,7 @@ def _module(table: Table) -> Iterator[str]:
     yield ""
     yield ""
     yield "BY_ARCH: dict[str, Dispatch] = {"
-    for arch in ARCHITECTURES:
+    for arch in table.archs:
         yield f'    "{arch}": {names[arch]},'
     yield "}"
 

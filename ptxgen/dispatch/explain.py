@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ptxgen.contract import AUTO_TIER, DTYPES, OPERATIONS
+from ptxgen.contract import AUTO_TIER, DTYPES, OPERATIONS, TIERS
 from ptxgen.dispatch import accepted, emit
 from ptxgen.dispatch.choice import Choice
 from ptxgen.errors import UncoveredError
@@ -87,6 +87,8 @@ class Explanation:
     arch: str
     product: str
     """Operand layout and dimensions of the product."""
+    profile: str
+    """The profile whose table it is; empty: the table for any GPU."""
     plan: str
     values: Mapping[str, int]
     """The problem variables, by name."""
@@ -120,6 +122,8 @@ class Explanation:
             f"  product {self.product}, {self.arch}, {v['SMS']} SMs, "
             f"operands aligned to {v['ALIGN_A']} and {v['ALIGN_B']} bytes"
         )
+        if self.profile:
+            yield f"  profile {self.profile}"
         cut = "one chain" if v["CHUNKS"] == 1 else f"{v['CHUNKS']} chunks of {v['CHUNK']}"
         yield f"  plan {self.plan}: {cut}"
         yield f"winner: route {self.choice.route}, {' + '.join(self.winner.kernels)}"
@@ -150,13 +154,18 @@ def explain(
     arch: str | None = None,
     sms: int | None = None,
     align: int | tuple[int, int] = 16,
+    gpu: str | None = None,
 ) -> Explanation:
     """Which kernels serve a problem of ``op``, and why.
 
     ``m``, ``n``, ``k`` are the operation's own dimensions. ``layout``: default "kn" ("nn"
     for ``matmul``). ``arch`` and ``sms``: default an H200, sm_90 with 132. ``align``: bytes,
-    of both operands of the product or of each. Same errors as ``choose``.
+    of both operands of the product or of each. ``gpu``: the GPU's name, whose profile decides if
+    there is one (default: an H200's, unless ``arch`` or ``sms`` is given). Same errors as
+    ``choose``.
     """
+    if gpu is None and arch is None and sms is None:
+        gpu = "NVIDIA H200"
     if op not in OPERATIONS:
         raise accepted("operation", op, OPERATIONS)
     operation = OPERATIONS[op]
@@ -171,16 +180,18 @@ def explain(
     short = SHORT[dtype]
     tier = AUTO_TIER[short] if tier == "auto" else tier
     product = operation.products[layout]
-    key = (product.layout, operation.plan.name, short, tier)
-    table = next((t for t in emit.tables() if t.key == key), None)
+    key = (product.layout, operation.plan_name, short, tier)
+    sms = 132 if sms is None else sms
+    table = emit.serving(key, arch, None if gpu is None else (gpu, sms))
     if table is None:
-        raise accepted(f"tier of {op} ({layout}, {dtype})", tier, ("auto", AUTO_TIER[short]))
+        served = ("auto", *(name for name, dtypes in TIERS.items() if short in dtypes))
+        raise accepted(f"tier of {op} ({layout}, {dtype})", tier, served)
     own = {"M": m, "N": n, "K": k}
     dims = {name: own[d] for name, d in zip("MNK", product.dims, strict=True)}
     if not all(1 <= d <= DIM_MAX for d in dims.values()):
         raise UncoveredError(op, m, n, k, f"every dimension must be between 1 and {DIM_MAX}")
     align_a, align_b = (align, align) if isinstance(align, int) else align
-    given = {"SMS": 132 if sms is None else sms, "ALIGN_A": align_a, "ALIGN_B": align_b}
+    given = {"SMS": sms, "ALIGN_A": align_a, "ALIGN_B": align_b}
     env = table.environment({**dims, **given})
     candidates = tuple(_candidate(i, r, arch, env) for i, r in enumerate(table.routes))
     winner = next((c.route for c in candidates if c.matches), None)
@@ -204,6 +215,7 @@ def explain(
         tier=tier,
         arch=arch,
         product=f"{product.layout} [{dims['M']}, {dims['K']}] x [{dims['K']}, {dims['N']}]",
+        profile=table.profile,
         plan=table.plan.name,
         values=env,
         choice=Choice(winner, names, grids, workspace, env["CHUNK"]),

@@ -1,6 +1,6 @@
 """Dispatch of the TN products under the plan "batch", f32, simt tier.
 
-Generated from ptxgen.tiles.ROUTES["TN", "batch"]; do not edit.
+Generated from ptxgen.tiles.ROUTES["TN", "batch", "f32", "simt"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -19,14 +19,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 16
         and chunks * m * n * 4 <= 268435456
         and tiles_128x128 * chunks <= 2147483647
-        and -(-(m * n) // 256) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
         and chunks > 1
         and sms * 6 <= tiles_128x128 * chunks
     ):
         return Choice(
             route=0,
-            kernels=("simt_tn_f32_128x128x32_8x8_w4x2l4x8_s3_vv_partial_c2", "reduce_f32_256_b16"),
-            grids=(tiles_128x128 * chunks, -(-(m * n) // 256)),
+            kernels=("simt_tn_f32_128x128x32_8x8_w4x2l4x8_s3_vv_partial_c2", "reduce_f32_128x4_b8"),
+            grids=(tiles_128x128 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
@@ -37,14 +37,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 16
         and chunks * m * n * 4 <= 268435456
         and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 256) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
         and chunks > 1
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
             route=1,
-            kernels=("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s3_vv_partial_c2", "reduce_f32_256_b16"),
-            grids=(tiles_64x64 * chunks, -(-(m * n) // 256)),
+            kernels=("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s3_vv_partial_c2", "reduce_f32_128x4_b8"),
+            grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
@@ -55,13 +55,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 16
         and chunks * m * n * 4 <= 268435456
         and tiles_32x64 * chunks <= 2147483647
-        and -(-(m * n) // 256) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
         and chunks > 1
     ):
         return Choice(
             route=2,
-            kernels=("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s5_vv_partial_c4", "reduce_f32_256_b16"),
-            grids=(tiles_32x64 * chunks, -(-(m * n) // 256)),
+            kernels=("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s5_vv_partial_c4", "reduce_f32_128x4_b8"),
+            grids=(tiles_32x64 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
@@ -69,13 +69,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     if (
         chunks * m * n * 4 <= 268435456
         and tiles_32x64 * chunks <= 2147483647
-        and -(-(m * n) // 256) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
         and chunks > 1
     ):
         return Choice(
             route=3,
-            kernels=("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s4_ss_partial_c4", "reduce_f32_256_b16"),
-            grids=(tiles_32x64 * chunks, -(-(m * n) // 256)),
+            kernels=("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s4_ss_partial_c4", "reduce_f32_128x4_b8"),
+            grids=(tiles_32x64 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )

@@ -1,6 +1,6 @@
 """Dispatch of the TT products under the plan "rows", f32, simt tier.
 
-Generated from ptxgen.tiles.ROUTES["TT", "rows"]; do not edit.
+Generated from ptxgen.tiles.ROUTES["TT", "rows", "f32", "simt"]; do not edit.
 Regenerate: ptxgen generate
 """
 

@@ -1,4 +1,4 @@
-"""GPU memory with guard bands, and the contract as the plainest possible CUDA kernel."""
+"""GPU memory with guard bands, and the contracts as the plainest possible CUDA kernels."""
 
 from __future__ import annotations
 
@@ -6,58 +6,86 @@ import functools
 import struct
 
 import numpy as np
+from bits import NUMPY
 
 from ptxgen.compile import compile_cubin
-from ptxgen.contract import OPERATIONS
+from ptxgen.contract import CONTRACTS, ITEMSIZE, OPERATIONS
+from ptxgen.reference.dot16 import tensor_core
 from ptxgen.runtime import get_device, torch_current
 from ptxgen.tiles import ROUTES
 
-POISON = 0x7FC5A5A5
-"""A NaN. Read by mistake it spoils sums; overwritten by mistake, or not at all, it shows."""
+POISON = {4: 0x7FC5A5A5, 2: 0x7FE5}
+"""A NaN, by bytes of an element. Read by mistake it spoils sums; overwritten by mistake, or not
+at all, it shows."""
 BAND = 128
 """Elements before and behind every guarded array."""
+NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+"""The dtypes as torch calls them."""
+
+
+def integers(torch, tensor):
+    """The bits of a tensor."""
+    return tensor.view({4: torch.int32, 2: torch.int16}[tensor.element_size()])
+
+
+def from_host(torch, values):
+    """A NumPy array as a torch tensor in host memory, bfloat16 included."""
+    name = next(name for name, dtype in NUMPY.items() if dtype == values.dtype)
+    bits = np.ascontiguousarray(values).view(f"i{values.itemsize}")
+    return torch.from_numpy(bits).view(getattr(torch, NAMES[name]))
+
+
+def to_host(torch, tensor):
+    """A tensor as a NumPy array."""
+    name = next(short for short, name in NAMES.items() if tensor.dtype == getattr(torch, name))
+    return integers(torch, tensor.cpu().contiguous()).numpy().view(NUMPY[name])
 
 
 class Guarded:
-    """A poisoned [rows, columns] f32 matrix on the GPU, in rows of ``pitch`` elements.
+    """A poisoned [rows, columns] matrix on the GPU, in rows of ``pitch`` elements.
 
-    It starts ``offset`` elements past a 512-byte boundary. ``view`` is the torch tensor.
+    It starts ``offset`` elements past a 256-byte boundary. ``view`` is the torch tensor.
     """
 
-    def __init__(self, torch, rows, columns, *, pitch=None, offset=0, values=None):
+    def __init__(self, torch, rows, columns, *, dtype="f32", pitch=None, offset=0, values=None):
         pitch = max(pitch or columns, columns, 1)
         total = 2 * BAND + offset + rows * pitch
-        self.bits = torch.full((total,), POISON, dtype=torch.int32, device="cuda")
+        kind = {4: torch.int32, 2: torch.int16}[ITEMSIZE[dtype]]
+        self.poison = POISON[ITEMSIZE[dtype]]
+        self.bits = torch.full((total,), self.poison, dtype=kind, device="cuda")
         place = (rows, columns), (pitch, 1), BAND + offset
-        self.view = self.bits.view(torch.float32).as_strided(*place)
+        self.view = self.bits.view(getattr(torch, NAMES[dtype])).as_strided(*place)
         self._inside = torch.zeros(total, dtype=torch.bool, device="cuda")
         self._inside.as_strided(*place).fill_(True)
         self.rows = self.bits.as_strided(*place)
         if values is not None:
-            self.view.copy_(torch.from_numpy(np.ascontiguousarray(values)))
+            self.view.copy_(from_host(torch, values))
 
     def intact(self):
         """Whether nothing outside the matrix was written."""
-        return bool(((self.bits == POISON) | self._inside).all())
+        return bool(((self.bits == self.poison) | self._inside).all())
 
     def written(self):
         """Whether every element was written."""
-        return not bool((self.rows == POISON).any())
+        return not bool((self.rows == self.poison).any())
 
 
-def operand_on_gpu(torch, values, *, turned=False, aligned=True, extra=0):
+def operand_on_gpu(torch, values, *, dtype="f32", turned=False, align=16, extra=0):
     """(tensor, guard) holding the matrix ``values``; ``turned``: stored transposed.
 
-    Aligned ones have rows of whole 16 bytes; others start 4 bytes off, at an odd pitch.
+    Start and rows are multiples of ``align`` bytes, and, below 16, of no more.
     """
     source = values.T if turned else values
     rows, columns = source.shape
-    pitch = (-(-columns // 4) + extra) * 4 if aligned else columns | 1
-    guard = Guarded(torch, rows, columns, pitch=pitch, offset=0 if aligned else 1, values=source)
+    unit, whole = (size // ITEMSIZE[dtype] for size in (align, 16))
+    pitch, offset = (-(-columns // whole) + extra) * whole, 0
+    if unit < whole:
+        pitch, offset = (-(-columns // unit) | 1) * unit, unit
+    guard = Guarded(torch, rows, columns, dtype=dtype, pitch=pitch, offset=offset, values=source)
     return (guard.view.T if turned else guard.view), guard
 
 
-# -- the plain kernel -------------------------------------------------------------------
+# -- the plain kernels ------------------------------------------------------------------
 SOURCE = r"""
 extern "C" __global__ void naive(
     const float* a, const float* b, const float* bias, float* c,
@@ -81,43 +109,167 @@ extern "C" __global__ void naive(
     *out = accumulate ? __fadd_rn(total, *out) : total;
 }
 """
+
+SOURCE16 = r"""
+// FRACTION and BIAS of the operands' format; TERMS, BITS and FLOOR of the tensor cores.
+struct Number { int significand, exponent; };  // significand * 2^(exponent - FRACTION)
+
+__device__ bool finite(unsigned short x)
+{
+    return (x >> FRACTION & (1 << (15 - FRACTION)) - 1) != (1 << (15 - FRACTION)) - 1;
+}
+
+__device__ Number decode(unsigned short x)
+{
+    const int field = x >> FRACTION & (1 << (15 - FRACTION)) - 1;
+    const int fraction = x & (1 << FRACTION) - 1;
+    const int magnitude = field ? fraction | 1 << FRACTION : fraction;
+    return {x >> 15 ? -magnitude : magnitude, max(field, 1) - BIAS};
+}
+
+__device__ double wide(unsigned short x)
+{
+    const Number number = decode(x);
+    if (finite(x)) return scalbn((double)number.significand, number.exponent - FRACTION);
+    const double end = x & (1 << FRACTION) - 1 ? nan("") : 1.0 / 0.0;
+    return x >> 15 ? -end : end;
+}
+
+__device__ long long cut(long long significand, int shift)  // significand * 2^shift, to zero
+{
+    if (shift >= 0) return significand << shift;
+    const long long magnitude = shift > -63 ? llabs(significand) >> -shift : 0;
+    return significand < 0 ? -magnitude : magnitude;
+}
+
+__device__ float step(const unsigned short* x, const unsigned short* y, float acc)
+{
+    bool all = isfinite(acc);
+    for (int t = 0; t < TERMS; ++t) all = all && finite(x[t]) && finite(y[t]);
+    if (!all) {
+        double sum = acc;
+        for (int t = 0; t < TERMS; ++t) sum += wide(x[t]) * wide(y[t]);
+        return (float)sum;
+    }
+    const unsigned bits = __float_as_uint(acc);
+    const int field = bits >> 23 & 255, fraction = bits & 0x7fffff;
+    const int magnitude = field ? fraction | 0x800000 : fraction;
+    const int start = bits >> 31 ? -magnitude : magnitude, exponent = max(field, 1) - 127;
+    int top = start ? max(FLOOR, exponent) : FLOOR;
+    for (int t = 0; t < TERMS; ++t) {
+        const Number u = decode(x[t]), v = decode(y[t]);
+        if (u.significand && v.significand) top = max(top, u.exponent + v.exponent);
+    }
+    long long sum = cut(start, exponent - 23 - (top - BITS));
+    for (int t = 0; t < TERMS; ++t) {
+        const Number u = decode(x[t]), v = decode(y[t]);
+        const int unit = u.exponent + v.exponent - 2 * FRACTION;
+        sum += cut((long long)u.significand * v.significand, unit - (top - BITS));
+    }
+    const unsigned long long rest = llabs(sum);
+    if (rest == 0) return 0.0f;
+    const int last = 63 - __clzll(rest), power = last + top - BITS;
+    unsigned out;
+    if (power >= 128)
+        out = 0x7f800000;
+    else if (power >= -126)
+        out = (power + 126 << 23) + (unsigned)cut(rest, 23 - last);
+    else
+        out = (unsigned)cut(rest, top - BITS + 149);
+    return __uint_as_float(out | (sum < 0 && out ? 0x80000000u : 0u));
+}
+
+extern "C" __global__ void NAME(
+    const unsigned short* a, const unsigned short* b, const float* bias, float* c,
+    long long am, long long ak, long long bk, long long bn, long long ldc,
+    unsigned m, unsigned n, unsigned k, unsigned chunk, unsigned accumulate)
+{
+    const unsigned long long e = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
+    if (e >= (unsigned long long)m * n) return;
+    const long long i = e / n, j = e % n;
+    float total = 0.0f;
+    for (unsigned long long begin = 0; begin < k; begin += chunk) {
+        const unsigned long long end = min(begin + chunk, (unsigned long long)k);
+        float acc = 0.0f;
+        for (unsigned long long first = begin; first < end; first += TERMS) {
+            unsigned short x[TERMS], y[TERMS];
+            for (int t = 0; t < TERMS; ++t) {
+                const long long r = first + t;
+                x[t] = r < end ? a[i * am + r * ak] : 0;
+                y[t] = r < end ? b[r * bk + j * bn] : 0;
+            }
+            acc = step(x, y, acc);
+        }
+        acc = __fadd_rn(acc, 0.0f);
+        total = begin == 0 ? acc : __fadd_rn(total, acc);
+    }
+    if (bias) total = __fadd_rn(total, bias[j]);
+    float* const out = c + i * ldc + j;
+    *out = accumulate ? __fadd_rn(total, *out) : total;
+}
+"""
 _PARAMS = struct.Struct("<4Q5q5I")
 
 
+def plain_source(dtype, tier, arch):
+    """The source and name of a contract's plain kernel."""
+    if tier == "simt":
+        return SOURCE, "naive"
+    core, name = tensor_core(arch), f"naive16_{dtype}_{arch}"
+    fraction, bias = {"bf16": (7, 127), "f16": (10, 15)}[dtype]
+    values = {"FRACTION": fraction, "BIAS": bias, "NAME": name}
+    values |= {"TERMS": core.terms, "BITS": core.bits, "FLOOR": f"({core.floor})"}
+    lines = "".join(f"#define {key} {value}\n" for key, value in values.items())
+    return lines + SOURCE16, name
+
+
 @functools.cache
-def _function(device):
-    build = lambda arch: compile_cubin(SOURCE, name="naive", arch=arch).image  # noqa: E731
-    return device.kernel("naive", build)
+def _function(device, dtype, tier):
+    arch = device.arch.rstrip("af")
+    source, name = plain_source(dtype, tier, arch)
+    build = lambda arch: compile_cubin(source, name=name, arch=arch).image  # noqa: E731
+    return device.kernel(name, build)
 
 
-def naive(torch, a, b, chunk, *, bias=None, out=None, accumulate=False):
-    """``a @ b`` of two matrices of any strides, in the contract ``fma``, one thread per output."""
+def naive(
+    torch, a, b, chunk, *, bias=None, out=None, accumulate=False, tier="simt", out_dtype="f32"
+):
+    """``a @ b`` of two matrices of any strides, in a tier's contract, one thread per output.
+
+    ``bias`` and ``out`` (an old result, if ``accumulate``) may have any dtype. The result is in
+    f32 (``out`` itself then, if there is one), or rounded to ``out_dtype``.
+    """
+    dtype = next(short for short, name in NAMES.items() if a.dtype == getattr(torch, name))
+    a, b = (x.float() if tier == "simt" else x for x in (a, b))
     a, b = (x if x.stride(1) == 1 else x.contiguous() for x in (a, b))  # only for speed
+    bias = None if bias is None else bias.float()
     (m, k), n = a.shape, b.shape[1]
-    if out is None:
-        out = torch.empty((m, n), dtype=torch.float32, device=a.device)
-    if m * n == 0:
-        return out
-    device = get_device(f"cuda:{a.get_device()}")
-    params = _PARAMS.pack(
-        0, 0, 0, 0, *a.stride(), *b.stride(), out.stride(0), m, n, k, chunk, accumulate
-    )
-    launch = device.prepare(
-        _function(device), (-(-m * n // 128), 1, 1), (128, 1, 1), params, 4, f"{m}x{n}x{k}"
-    )
-    pointers = a.data_ptr(), b.data_ptr(), 0 if bias is None else bias.data_ptr(), out.data_ptr()
-    launch.fire(torch_current(a.get_device()), *pointers)
-    return out
+    total = torch.empty((m, n), dtype=torch.float32, device=a.device) if out is None else out
+    total = total.float()
+    if m * n:
+        device = get_device(f"cuda:{a.get_device()}")
+        params = _PARAMS.pack(
+            0, 0, 0, 0, *a.stride(), *b.stride(), total.stride(0), m, n, k, chunk, accumulate
+        )
+        function = _function(device, dtype, tier)
+        grid = (-(-m * n // 128), 1, 1)
+        launch = device.prepare(function, grid, (128, 1, 1), params, 4, f"{m}x{n}x{k}")
+        pointers = a.data_ptr(), b.data_ptr(), 0 if bias is None else bias.data_ptr()
+        launch.fire(torch_current(a.get_device()), *pointers, total.data_ptr())
+    return total.to(getattr(torch, NAMES[out_dtype]))
 
 
-def chunk_of(op, rows, columns, length):
+def chunk_of(op, rows, columns, length, tier="simt"):
     """The contract's chunk length for the product [rows, length] x [length, columns] of ``op``."""
-    return OPERATIONS[op].plan.chunk_length(max(rows, 1), max(columns, 1), max(length, 1))
+    plan = OPERATIONS[op].plan(tier)
+    return plan.chunk_length(max(rows, 1), max(columns, 1), max(length, 1))
 
 
 def same_on_gpu(torch, got, expected):
-    """Whether two f32 tensors have the same bits, NaNs aside; cheap when they do."""
-    mine, theirs = got.view(torch.int32), expected.view(torch.int32)
+    """Whether two float tensors have the same bits, NaNs aside; cheap when they do."""
+    if got.dtype != expected.dtype:
+        return False
+    mine, theirs = integers(torch, got), integers(torch, expected)
     if torch.equal(mine, theirs):
         return True
     return bool(((mine == theirs) | (got.isnan() & expected.isnan())).all())
@@ -126,17 +278,20 @@ def same_on_gpu(torch, got, expected):
 # -- kernels ----------------------------------------------------------------------------
 def first_kernels():
     """The routes by the name of their first kernel, with the layout of their operands."""
-    return {r.name: (layout, r) for (layout, _), table in ROUTES.items() for r in table}
+    return {r.name: (layout, r) for (layout, *_), table in ROUTES.items() for r in table}
 
 
-def admits(route, op, m, n, k, *, aligned, sms):
+def tier_of(spec):
+    """The tier whose contract the kernel implements."""
+    return next(tier for tier, contract in CONTRACTS.items() if contract == spec.contract)
+
+
+def admits(route, op, m, n, k, *, align, sms):
     """Whether every kernel of ``route`` is correct for the product [m, k] x [k, n] of ``op``."""
-    plan = OPERATIONS[op].plan
-    align = 16 if aligned or k == 0 else 4  # nothing is read of empty operands
-    env = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": align, "ALIGN_B": align, "SMS": sms}
-    env["CHUNK"] = plan.chunk_length(m, n, env["K"])
-    env["CHUNKS"] = plan.chunks(m, n, env["K"])
-    return route.requires.evaluate(env)
+    align = align if k else 16  # nothing is read of empty operands
+    values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": align, "ALIGN_B": align, "SMS": sms}
+    plan = OPERATIONS[op].plan(tier_of(route.kernels[0]))
+    return route.requires.evaluate(plan.environment(values))
 
 
 def edge_shapes(spec):

@@ -3,72 +3,80 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from bits import KINDS, operand
+from bits import KINDS, NUMPY, operand
 from numpy.lib.stride_tricks import as_strided
 
 from ptxgen import reference
-from ptxgen.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.contract import ACTIVATIONS, CONTRACTS, OPERATIONS
 from ptxgen.ops.launch import launch
 from ptxgen.ops.problem import Problem
-from ptxgen.ops.run import ACCUMULATE
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
 from ptxgen.tiles import ROUTES
 
-POISON = 0x7FC5A5A5
-"""A NaN, in what lies beside a result."""
+POISON = {4: 0x7FC5A5A5, 2: 0x7FE5}
+"""A NaN, in what lies beside a result; by bytes of an element."""
 BAND = 64
 """Elements before and behind a result."""
 SEED = 20260
 
 # A kernel serves every product that is stored as it reads, whatever its table's plan.
-KERNELS = {r.name: (layout, r) for (layout, _), table in ROUTES.items() for r in table}
+KERNELS = {r.name: (layout, r) for (layout, *_), table in ROUTES.items() for r in table}
 """The routes by the name of their first kernel, with the layout of their operands."""
 
 
+def tier_of(spec):
+    """The tier whose contract the kernel implements."""
+    return next(tier for tier, contract in CONTRACTS.items() if contract == spec.contract)
+
+
 class Matrix:
-    """A [rows, columns] f32 matrix in an allocation of its own, in rows of ``pitch`` elements.
+    """A [rows, columns] matrix in an allocation of its own, in rows of ``pitch`` elements.
 
     It starts ``offset`` elements into the allocation and ends with it, or has ``band`` poisoned
     elements on both sides, and between its rows. What belongs to nobody has never been written,
     and nor has the matrix without ``values``, so reading it is a fault.
     """
 
-    def __init__(self, memory, name, shape, values=None, *, pitch=0, offset=0, band=0):
+    def __init__(self, memory, name, shape, values=None, *, dtype="f32", pitch=0, offset=0, band=0):
         rows, columns = shape
+        kind = NUMPY[dtype]
+        self.itemsize = item = kind.itemsize
         self.memory, self.pitch = memory, max(pitch, columns, 1)
         size = (rows - 1) * self.pitch + columns if rows * columns else 0
         total = 2 * band + offset + size
-        self.allocation = memory.alloc(4 * total, name)
-        self.ptr = self.allocation.base + 4 * (band + offset)
-        self._bits = self.allocation.data.view(np.uint32)[:total]
-        written = self.allocation.written.view(np.uint32)[:total]
+        self.allocation = memory.alloc(item * total, name)
+        self.ptr = self.allocation.base + item * (band + offset)
+        self._bits = self.allocation.data.view(f"u{item}")[:total]
+        written = self.allocation.written.view(f"u{item}")[:total]
+        everywhere = int.from_bytes(b"\1" * item, "little")
         inside = functools.partial(
-            as_strided, shape=shape, strides=(4 * self.pitch, 4), writeable=True
+            as_strided, shape=shape, strides=(item * self.pitch, item), writeable=True
         )
-        self.values = inside(self._bits[band + offset :].view(np.float32)) if size else None
+        self.values = inside(self._bits[band + offset :].view(kind)) if size else None
         self._others = np.ones(total, np.bool_)
         if size:
             mine = as_strided(self._others[band + offset :], shape, (self.pitch, 1), writeable=True)
             mine[...] = False
         if band:
-            self._bits[self._others] = POISON
-            written[self._others] = 0x01010101
+            self._bits[self._others] = POISON[item]
+            written[self._others] = everywhere
         if values is not None and size:
             self.values[...] = values
-            inside(written[band + offset :])[...] = 0x01010101
+            inside(written[band + offset :])[...] = everywhere
         self.allocation.mark(0, 0)  # in case that this is everything
 
     @property
     def align(self):
         """The alignment, as kernels require it."""
-        low = self.ptr | 4 * self.pitch | 16
+        low = self.ptr | self.itemsize * self.pitch | 16
         return low & -low
 
     def intact(self):
         """Whether the poison is still there."""
-        return bool((self._bits[self._others] == POISON).all())
+        return bool((self._bits[self._others] == POISON[self.itemsize]).all())
 
     def forget(self):
         """Nothing has been written here."""
@@ -90,7 +98,8 @@ class Case:
     activation: str = "none"
     bias: bool = True
     accumulate: bool = False
-    aligned: tuple[bool, bool] = (True, True)
+    align: tuple[int, int] = (16, 16)
+    """Bytes that the operands are aligned to, and not to more."""
     odd: str = "both"
     """What keeps an operand off 16 bytes: its start ("offset"), its rows ("pitch"), or both."""
     extra: int = 0
@@ -99,61 +108,99 @@ class Case:
     """Elements from a 16-byte boundary to the result."""
     exact: bool = False
     """The result ends with its allocation, rather than in a guard band."""
+    bias_f32: bool = False
+    out_f32: bool = False
+    """Whether bias and result are f32 where the operands are not."""
+    dtype: str = "f32"
+    tier: str = "simt"
 
     def __str__(self):
+        mixed = f"bias f32={self.bias_f32} out f32={self.out_f32} " * (self.dtype != "f32")
         return (
-            f"{self.op} {self.m}x{self.n}x{self.k} {self.kind} {self.activation} "
-            f"bias={self.bias} accumulate={self.accumulate} aligned={self.aligned} ({self.odd}) "
-            f"extra={self.extra} offset={self.offset}"
+            f"{self.op} {self.m}x{self.n}x{self.k} {self.dtype} {self.tier} {self.kind} "
+            f"{self.activation} bias={self.bias} accumulate={self.accumulate} {mixed}"
+            f"align={self.align} ({self.odd}) extra={self.extra} offset={self.offset}"
         )
+
+    def of(self, spec):
+        """This problem in the dtype and tier of a kernel."""
+        return replace(self, dtype=spec.dtype, tier=tier_of(spec))
+
+    @property
+    def bias_dtype(self):
+        return "f32" if self.bias_f32 else self.dtype
+
+    @property
+    def out_dtype(self):
+        return "f32" if self.out_f32 else self.dtype
 
     @property
     def flags(self):
-        return (ACCUMULATE if self.accumulate else 0) | ACTIVATIONS.index(self.activation) << 8
+        return (
+            (ACCUMULATE if self.accumulate else 0)
+            | (BIAS_F32 if self.bias and self.bias_dtype == "f32" else 0)
+            | (OUT_F32 if self.out_dtype == "f32" else 0)
+            | ACTIVATIONS.index(self.activation) << ACTIVATION_SHIFT
+        )
 
 
 @functools.lru_cache(maxsize=64)
-def factors(m, n, k, kind):
-    """The factors [m, k] and [k, n], a bias and an old result."""
+def factors(m, n, k, kind, dtype="f32"):
+    """The factors [m, k] and [k, n]; a bias and an old result, each by its dtype."""
     rng = np.random.default_rng([SEED, m, n, k, KINDS.index(kind)])
-    shapes = (m, k), (k, n), (n,), (m, n)
-    return tuple(operand(rng, shape, kind) for shape in shapes)
+    x, w = operand(rng, (m, k), kind, dtype), operand(rng, (k, n), kind, dtype)
+    beside = dict.fromkeys((dtype, "f32"))
+    biases = {one: operand(rng, (n,), kind, one) for one in beside}
+    return x, w, biases, {one: operand(rng, (m, n), kind, one) for one in beside}
 
 
 @functools.lru_cache(maxsize=256)
-def expected(m, n, k, op, kind, activation, bias, accumulate):
-    """The result of the contract."""
-    x, w, vector, old = factors(m, n, k, kind)
-    old = old if accumulate else None
+def expected(m, n, k, op, kind, activation, bias, old, out, dtype, tier):
+    """The result of the contract; ``bias``, ``old``, ``out``: dtypes, None without."""
+    x, w, biases, olds = factors(m, n, k, kind, dtype)
+    how = {"tier": tier, "out_dtype": NUMPY[out].name, "out_old": olds[old] if old else None}
     if op == "linear_wgrad":
-        return reference.linear_wgrad(x.T, w, out_old=old)
-    return reference.linear(x, w, vector if bias else None, activation=activation, out_old=old)
+        return reference.linear_wgrad(x.T, w, **how)
+    return reference.linear(x, w, biases[bias] if bias else None, activation=activation, **how)
 
 
 def oracle(case):
+    """The bits that every kernel returns."""
     return expected(
-        case.m, case.n, case.k, case.op, case.kind, case.activation, case.bias, case.accumulate
+        case.m,
+        case.n,
+        case.k,
+        case.op,
+        case.kind,
+        case.activation,
+        case.bias_dtype if case.bias and case.op != "linear_wgrad" else None,
+        case.out_dtype if case.accumulate else None,
+        case.out_dtype,
+        case.dtype,
+        case.tier,
     )
 
 
 def admits(route, case, sms):
     """Whether every kernel of ``route`` is correct for ``case``."""
-    align_a, align_b = (16 if a or case.k == 0 else 4 for a in case.aligned)
+    align_a, align_b = case.align if case.k else (16, 16)
     values = {"M": case.m, "N": case.n, "K": max(case.k, 1), "SMS": sms}
-    plan = OPERATIONS[case.op].plan
+    plan = OPERATIONS[case.op].plan(tier_of(route.kernels[0]))
     env = plan.environment({**values, "ALIGN_A": align_a, "ALIGN_B": align_b})
     return route.requires.evaluate(env)
 
 
-def place(memory, name, values, turned, aligned, odd):
+def place(memory, name, values, dtype, turned, align, odd):
     """The factor ``values`` in device memory, transposed if ``turned``."""
     values = values.T if turned else values
     columns = values.shape[1]
-    pitch, offset = -(-columns // 4) * 4 + 4 * (columns % 2), 0
-    if not aligned:
-        pitch = columns | 1 if odd != "offset" else pitch
-        offset = 1 if odd != "pitch" else 0
-    return Matrix(memory, name, values.shape, values, pitch=pitch, offset=offset)
+    unit, whole = (size // NUMPY[dtype].itemsize for size in (align, 16))
+    pitch, offset = max(-(-columns // whole) + columns % 2, 1) * whole, 0
+    if unit < whole:
+        units = -(-columns // unit)
+        pitch = (units | 1) * unit if odd != "offset" else pitch
+        offset = unit if odd != "pitch" else 0
+    return Matrix(memory, name, values.shape, values, dtype=dtype, pitch=pitch, offset=offset)
 
 
 def run(device, kernel, case, *, freed="", unwritten="", short=""):
@@ -162,21 +209,31 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
     The array called ``freed`` (A, B, bias or out) is freed before the launch; that called
     ``unwritten`` has no values; that called ``short`` lacks its last element.
     """
-    storage, _ = KERNELS[kernel]
-    m, n, k = case.m, case.n, case.k
-    x, w, vector, old = factors(m, n, k, case.kind)
+    storage, route = KERNELS[kernel]
+    case = case.of(route.kernels[0])
+    m, n, k, dtype = case.m, case.n, case.k, case.dtype
+    x, w, biases, olds = factors(m, n, k, case.kind, dtype)
     memory = device.memory
-    a = place(memory, "A", x, storage[0] == "T", case.aligned[0], case.odd)
-    b = place(memory, "B", w, storage[1] == "T", case.aligned[1], case.odd)
-    bias = Matrix(memory, "bias", (1, n), vector[None] if case.bias else None)
-    before, band = old if case.accumulate else None, 0 if case.exact else BAND
-    pitch, offset = n + case.extra, case.offset
-    out = Matrix(memory, "out", (m, n), before, pitch=pitch, offset=offset, band=band)
+    a = place(memory, "A", x, dtype, storage[0] == "T", case.align[0], case.odd)
+    b = place(memory, "B", w, dtype, storage[1] == "T", case.align[1], case.odd)
+    vector = biases[case.bias_dtype][None] if case.bias else None
+    bias = Matrix(memory, "bias", (1, n), vector, dtype=case.bias_dtype)
+    before, band = olds[case.out_dtype] if case.accumulate else None, 0 if case.exact else BAND
+    out = Matrix(
+        memory,
+        "out",
+        (m, n),
+        before,
+        dtype=case.out_dtype,
+        pitch=n + case.extra,
+        offset=case.offset,
+        band=band,
+    )
     arrays = {"A": a, "B": b, "bias": bias, "out": out}
     if unwritten:
         arrays[unwritten].forget()
     if short:
-        arrays[short].allocation.nbytes -= 4
+        arrays[short].allocation.nbytes -= arrays[short].itemsize
     aligns = tuple(16 if k == 0 else matrix.align for matrix in (a, b))
     problem = Problem(
         op=case.op,
@@ -190,7 +247,7 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
     )
     try:
         prepared = launch(
-            problem, device, out.pitch, case.flags, dtype="f32", tier="simt", kernel=kernel
+            problem, device, out.pitch, case.flags, dtype=dtype, tier=case.tier, kernel=kernel
         )
         if freed:
             arrays[freed].free()

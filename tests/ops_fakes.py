@@ -5,30 +5,44 @@ from __future__ import annotations
 import ctypes
 
 import numpy as np
+from bits import NUMPY
 from runtime_fakes import FakeDevice, fake_torch
 
-from ptxgen.contract import ACTIVATIONS
-from ptxgen.reference import activate, chain
+from ptxgen.contract import ACTIVATIONS, TC16
+from ptxgen.reference import activate
+from ptxgen.reference.dot16 import tensor_core
 from ptxgen.reference.f32 import add
+from ptxgen.reference.gemm import chain, chain16
+from ptxgen.reference.half import downcast
 from ptxgen.runtime.launch import GEMM_PARAMS
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
 from ptxgen.tiles import SPECS
 
 NAMES = ("a", "b", "bias", "c", "workspace", "lda", "ldb", "ldc", "m", "n", "k", "chunk", "flags")
 
 
 def unpack(params):
-    """The fields of a GEMM parameter list, by name."""
-    return dict(zip(NAMES, GEMM_PARAMS.unpack(params), strict=True))
+    """The fields of a GEMM parameter list, by name; tensor maps may follow it."""
+    return dict(zip(NAMES, GEMM_PARAMS.unpack_from(params), strict=True))
 
 
-def memory(ptr, rows, columns, ld):
-    """A writable [rows, columns] f32 array at ``ptr``."""
+def memory(ptr, rows, columns, ld, dtype="f32"):
+    """A writable [rows, columns] array at ``ptr``."""
+    kind = NUMPY[dtype]
     if rows == 0 or columns == 0:
-        return np.empty((rows, columns), np.float32)
-    span = (rows - 1) * ld + columns
-    flat = np.frombuffer((ctypes.c_float * span).from_address(ptr), np.float32)
-    strides = (ld * 4, 4)
+        return np.empty((rows, columns), kind)
+    size = ((rows - 1) * ld + columns) * kind.itemsize
+    flat = np.frombuffer((ctypes.c_byte * size).from_address(ptr), kind)
+    strides = (ld * kind.itemsize, kind.itemsize)
     return np.lib.stride_tricks.as_strided(flat, (rows, columns), strides, writeable=True)
+
+
+def product(spec, a, b, chunk):
+    """The product in the contract of ``spec``, in f32."""
+    if spec.contract != TC16:
+        return chain(a.astype(np.float32), b.astype(np.float32), chunk)
+    bits = a.view(np.uint16), b.view(np.uint16)
+    return chain16(*bits, chunk, spec.dtype, tensor_core("sm_90"))
 
 
 class Kernels:
@@ -42,26 +56,31 @@ class Kernels:
 
 
 def _compute(spec, a, b, bias, c, workspace, lda, ldb, ldc, m, n, k, chunk, flags):
-    out = memory(c, m, n, ldc)
+    dtype = spec.dtype
     if spec.family == "reduce":
         total = memory(workspace, m, n, n).copy()
         for i in range(1, max(-(-k // chunk), 1)):
             np.add(total, memory(workspace + i * m * n * 4, m, n, n), out=total)
     else:
-        left = memory(a, m, k, lda) if spec.layout[0] == "N" else memory(a, k, m, lda).T
-        right = memory(b, k, n, ldb) if spec.layout[1] == "N" else memory(b, n, k, ldb).T
+        turn_a, turn_b = (letter == "T" for letter in spec.layout)
+        left = memory(a, k, m, lda, dtype).T if turn_a else memory(a, m, k, lda, dtype)
+        right = memory(b, n, k, ldb, dtype).T if turn_b else memory(b, k, n, ldb, dtype)
         if spec.split == "workspace":
             for i, start in enumerate(range(0, max(k, 1), chunk)):
-                part = chain(left[:, start : start + chunk], right[start : start + chunk], chunk)
-                memory(workspace + i * m * n * 4, m, n, n)[...] = part
+                part = slice(start, start + chunk)
+                target = memory(workspace + i * m * n * 4, m, n, n)
+                target[...] = product(spec, left[:, part], right[part], chunk)
             return
-        total = chain(left, right, chunk)
+        total = product(spec, left, right, chunk)
     if bias:
-        total = add(total, memory(bias, 1, n, n))
-    total = activate(ACTIVATIONS[flags >> 8], total)
-    if flags & 1:
-        total = add(total, out)
-    out[...] = total
+        kind = "f32" if flags & BIAS_F32 else dtype
+        total = add(total, memory(bias, 1, n, n, kind).astype(np.float32))
+    total = activate(ACTIVATIONS[flags >> ACTIVATION_SHIFT], total)
+    kind = "f32" if flags & OUT_F32 else dtype
+    out = memory(c, m, n, ldc, kind)
+    if flags & ACCUMULATE:
+        total = add(total, out.astype(np.float32))
+    out[...] = total if kind == "f32" else downcast(total, kind).view(NUMPY[kind])
 
 
 class FakeGpu(FakeDevice):
@@ -79,6 +98,7 @@ class FakeGpu(FakeDevice):
 def torch_for_ops():
     """The fake torch of the runtime's tests, with what the operations ask for besides."""
     torch = fake_torch()
+    torch.bfloat16, torch.float16 = "bfloat16", "float16"
     torch.grad_enabled = True
     torch.Tensor.requires_grad = False
     torch.Tensor.get_device = lambda self: self.device.index if self.is_cuda else -1

@@ -42,7 +42,11 @@ BITS = "other bits"
 
 
 def smallest(**wanted):
-    """The kernel with the smallest tile of those whose spec has these values."""
+    """The kernel with the smallest tile of those whose spec has these values.
+
+    Faults are planted into the instructions that the f32 kernels are made of.
+    """
+    wanted = {"family": "simt", "dtype": "f32", **wanted}
     found = []
     for name, (_, route) in KERNELS.items():
         spec = route.kernels[0]

@@ -17,20 +17,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bits import KINDS, same_bits
-from interp_launch import KERNELS, SEED, Case, admits, factors, oracle, run
+from bits import KINDS, NUMPY, same_bits
+from interp_launch import KERNELS, SEED, Case, admits, factors, oracle, run, tier_of
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS, TIERS
 from ptxgen.errors import OptionError
+from ptxgen.ops import launch
 from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.tiles import SPECS
 
 PROJECT = Path(__file__).parents[1]
 EPILOGUES = list(itertools.product(ACTIVATIONS, (True, False)))
 """Activation, and whether there is a bias."""
 
 every_kernel = pytest.mark.parametrize("name", sorted(KERNELS))
+
+
+def twin(name):
+    """Whether the kernel is one of bf16 but for its dtype, and so is tested less."""
+    return KERNELS[name][1].kernels[0].dtype == "f16" and name.replace("_f16_", "_bf16_") in KERNELS
+
+
+every_first = pytest.mark.parametrize("name", sorted(n for n in KERNELS if not twin(n)))
 
 
 @functools.cache
@@ -53,6 +63,7 @@ def settings(**changes):
 
 def check(name, case, where=None):
     """Runs ``case`` and compares it with the oracle."""
+    case = case.of(SPECS[name])
     got, intact = run(where or device(), name, case)
     same_bits(got, oracle(case), seed=SEED, spec=name, what=str(case))
     assert intact, f"{case}: wrote beside the result"
@@ -91,32 +102,45 @@ def edges(spec):
 def chunked(name):
     """Problems whose reduction is split: evenly and not, also in more chunks than slices."""
     layout, route = KERNELS[name]
-    bm, bn, _, _ = sizes(route.kernels[0])
-    found = [Case(2, bn + 3, 2085, kind="cancelling", activation="silu", extra=2)]
-    if getattr(route.kernels[0], "slices", 1) > 1:
-        some_rows = Case(min(bm, 32) + 1, 5, 2048, bias=False)
-        found += [replace(found[0], kind="wide", aligned=(False, False)), some_rows]
+    spec = route.kernels[0]
+    bm, bn, _, _ = sizes(spec)
+    found = []
+    if tier_of(spec) == "simt":
+        found.append(Case(2, bn + 3, 2085, kind="cancelling", activation="silu", extra=2))
+        if getattr(spec, "slices", 1) > 1:
+            low = ITEMSIZE[spec.dtype]
+            some_rows = Case(min(bm, 32) + 1, 5, 2048, bias=False)
+            found += [replace(found[0], kind="wide", align=(low, low)), some_rows]
     if layout == "TN":
-        many = 1100 if getattr(route.kernels[0], "slices", 1) > 1 else 270
-        batch = Case(3, bn + 3, many, op="linear_wgrad", bias=False, accumulate=True)
-        found += [batch, replace(batch, m=bm + 1, n=4, k=256, accumulate=False)]
+        many = 1100 if getattr(spec, "slices", 1) > 1 else 270
+        uneven, even = (many, 256) if tier_of(spec) == "simt" else (700, 512)
+        batch = Case(3, bn + 3, uneven, op="linear_wgrad", bias=False, accumulate=True)
+        found += [batch, replace(batch, m=bm + 1, n=4, k=even, accumulate=False)]
     return found
 
 
-ALIGNMENTS = ((False, False), (False, True), (True, False))
+def alignments(dtype):
+    """Where operands may lie: the bytes that both are aligned to."""
+    low = [2**i for i in range(1, 4) if 2**i >= ITEMSIZE[dtype]]
+    if dtype == "f32":
+        low = [4]
+    pairs = [[(a, a), (a, 16), (16, a)] for a in low]
+    return list(itertools.chain(*zip(*pairs, strict=True)))
 
 
 def edge_cases(name, sms):
     """What a kernel serves at its edges: every shape, aligned and not, all epilogues."""
     layout, route = KERNELS[name]
+    dtype = route.kernels[0].dtype
     found = []
-    epilogue = itertools.cycle(EPILOGUES)
+    turn = 0
+    off = alignments(dtype)
     for i, (m, n, k) in enumerate(edges(route.kernels[0])):
-        where = [(True, True)]
-        turn = ALIGNMENTS[i // 2 % 3 :] + ALIGNMENTS[: i // 2 % 3]
+        where = [(16, 16)]
+        others = off[i // 2 % len(off) :] + off[: i // 2 % len(off)]
         if i % 2 and k:
-            where += [a for a in turn if admits(route, Case(m, n, k, aligned=a), sms)][:1]
-        for aligned in where:
+            where += [a for a in others if admits(route, Case(m, n, k, align=a), sms)][:1]
+        for align in where:
             kind = KINDS[len(found) % 5]
             if kind == "special" and k > 20:
                 kind = "normal"  # else everything is NaN
@@ -125,16 +149,19 @@ def edge_cases(name, sms):
                 n,
                 k,
                 kind=kind,
-                aligned=aligned,
+                align=align,
                 odd=("both", "offset", "pitch")[i % 3],
                 extra=(0, 3, 4, 1)[len(found) % 4],
                 offset=len(found) % 3,
+                bias_f32=turn // 2 % 2 == 1,
+                out_f32=turn // 4 % 2 == 1,
             )
             if admits(route, plain, sms):
-                activation, bias = next(epilogue)
+                activation, bias = EPILOGUES[turn % len(EPILOGUES)]
                 found.append(replace(plain, activation=activation, bias=bias))
+                turn += 1
             if layout == "TN":
-                plain = replace(plain, op="linear_wgrad", bias=False)
+                plain = replace(plain, op="linear_wgrad", bias=False, out_f32=i % 3 != 0)
                 if admits(route, plain, sms):
                     found.append(replace(plain, accumulate=len(found) % 4 < 2))
     return found + [case for case in chunked(name) if admits(route, case, sms)]
@@ -144,10 +171,13 @@ def store_cases(name, sms):
     """Results that can be stored by vectors, and each reason why not."""
     layout, route = KERNELS[name]
     bm, bn, bk, _ = sizes(route.kernels[0])
-    whole = Case(bm + 1, -(-(bn + 1) // 4) * 4, bk + 1, bias=False)
+    half = route.kernels[0].dtype != "f32"
+    unit = 8 if half else 4
+    whole = Case(bm + 1, -(-(bn + 1) // unit) * unit, bk + 1, bias=False)
     found = []
-    for extra, offset in ((0, 0), (4, 0), (1, 0), (0, 1)):
-        case = replace(whole, extra=extra, offset=offset, bias=extra == offset)
+    lies = [(0, 0, False), (4, 0, False), (1, 0, half), (0, 1, False)]
+    for extra, offset, wide in [*lies, (4, 0, True), (2, 2, False)] if half else lies:
+        case = replace(whole, extra=extra, offset=offset, bias=extra == offset, out_f32=wide)
         found.append(case)
         if layout == "TN" and extra in (0, 4):
             found.append(replace(case, op="linear_wgrad", bias=False, accumulate=True))
@@ -157,18 +187,27 @@ def store_cases(name, sms):
 @every_kernel
 def test_edges(name):
     cases = edge_cases(name, device().sms)
+    layout, route = KERNELS[name]
+    if twin(name):
+        number = sorted(KERNELS).index(name)
+        cases = cases[number % 5 :: 5]
     for case in cases:
         check(name, case)
+    if twin(name):
+        assert len(cases) >= 2
+        return
     assert len(cases) >= 10
     plain = {(c.activation, c.bias) for c in cases if not c.accumulate}
-    layout, route = KERNELS[name]
     if admits(route, Case(1, 1, 1), device().sms):
         assert plain >= set(EPILOGUES)
     if layout == "TN":
         assert {c.accumulate for c in cases if c.op == "linear_wgrad"} == {True, False}
+    if route.kernels[0].dtype != "f32":
+        beside = [(c.bias_f32, c.out_f32) for c in cases if c.bias and c.op == "linear"]
+        assert len(set(beside)) == 4
 
 
-@every_kernel
+@every_first
 def test_stores(name):
     cases = store_cases(name, device().sms)
     for case in cases:
@@ -179,14 +218,14 @@ def test_stores(name):
 # -- through the library ----------------------------------------------------------------
 
 
-def arguments(op, layout, m, n, k, kind="normal"):
+def arguments(op, layout, m, n, k, kind, dtype):
     """The operation's arguments for a product [m, k] x [k, n], as they are stored."""
     product = OPERATIONS[op].products[layout]
-    x, w, bias, old = factors(m, n, k, kind)
+    x, w, biases, olds = factors(m, n, k, kind, dtype)
     a = x.T if product.layout[0] == "T" else x
     b = w.T if product.layout[1] == "T" else w
     pair = [np.ascontiguousarray(v) for v in (a, b)]
-    return [pair[i] for i in product.operands], bias, old
+    return [pair[i] for i in product.operands], biases, olds
 
 
 def options(op, layout):
@@ -196,25 +235,53 @@ def options(op, layout):
     return {"layout": layout}
 
 
-def call(op, layout, m, n, k, *, epilogue=("none", False), old=False, kernel=None, kind="normal"):
-    """An operation of the library, and its oracle."""
-    given, bias, before = arguments(op, layout, m, n, k, kind)
-    how, also, theirs = options(op, layout), {}, {}
+def call(
+    op,
+    layout,
+    m,
+    n,
+    k,
+    *,
+    dtype="f32",
+    tier="auto",
+    turn=0,
+    epilogue=("none", False),
+    kernel=None,
+    kind="normal",
+):
+    """An operation of the library, and its oracle.
+
+    ``turn`` picks the dtypes of bias and result, and whether a result is added to.
+    """
+    given, biases, olds = arguments(op, layout, m, n, k, kind, dtype)
+    how, also, theirs = {**options(op, layout), "tier": tier}, {}, {}
+    beside = list(olds)
+    out = beside[turn // 2 % len(beside)]
     if op == "linear":
         activation, with_bias = epilogue
         how["activation"] = activation
-        how["bias"] = bias if with_bias else None
-    if op == "linear_wgrad" and old:
-        also, theirs = {"out": before.copy(), "accumulate": True}, {"out_old": before}
+        how["bias"] = biases[beside[turn % len(beside)]] if with_bias else None
+    if op == "linear_wgrad" and turn % 2:
+        also, theirs = {"out": olds[out].copy(), "accumulate": True}, {"out_old": olds[out]}
+        theirs["out_dtype"] = NUMPY[out].name
+    else:
+        how["out_dtype"] = None if turn % 3 == 0 else NUMPY[out].name
     got = getattr(ptxgen, op)(*given, **how, **also, kernel=kernel)
-    what = f"{op} {layout} {m}x{n}x{k} {kind} {epilogue} old={old}"
+    what = f"{op} {layout} {m}x{n}x{k} {dtype} {tier} {kind} {epilogue} turn={turn}"
     same_bits(got, getattr(reference, op)(*given, **how, **theirs), spec=kernel, what=what)
 
 
 @every_kernel
 def test_operations(name):
     layout, route = KERNELS[name]
-    bm, bn, bk, _ = sizes(route.kernels[0])
+    spec = route.kernels[0]
+    bm, bn, bk, _ = sizes(spec)
+    item = ITEMSIZE[spec.dtype]
+    unit = 16 // item
+    shapes = (
+        (bm + 1, bn + 1, bk + 1),
+        (unit * (bm // unit + 1), unit * (bn // unit + 1), 32 + unit),
+    )
     served = set()
     ways = [
         (op, way)
@@ -225,14 +292,20 @@ def test_operations(name):
     epilogue = EPILOGUES[sorted(KERNELS).index(name) % len(EPILOGUES)]
     with ptxgen.use_device(device()):
         for i, (op, way) in enumerate(ways):
-            for m, n, k in ((bm + 1, bn + 1, bk + 1), (4 * (bm // 4 + 1), 4 * (bn // 4 + 1), 36)):
+            for m, n, k in shapes[twin(name) :]:
                 # Host arrays arrive packed.
-                a, b = (m if layout[0] == "T" else k), (k if layout[1] == "T" else n)
-                case = Case(m, n, k, op=op, aligned=(a % 4 == 0, b % 4 == 0))
+                rows = (m if layout[0] == "T" else k), (k if layout[1] == "T" else n)
+                align = tuple((item * size | 16) & -(item * size | 16) for size in rows)
                 run_it = functools.partial(
-                    call, op, way, m, n, k, epilogue=epilogue, old=bool(i % 2), kernel=name
+                    call,
+                    *(op, way, m, n, k),
+                    dtype=spec.dtype,
+                    tier=tier_of(spec),
+                    turn=i,
+                    epilogue=epilogue,
+                    kernel=name,
                 )
-                if admits(route, case, device().sms):
+                if admits(route, Case(m, n, k, op=op, align=align), device().sms):
                     run_it()
                     served.add((op, way))
                 else:
@@ -247,43 +320,64 @@ SHAPES = (
 )  # fmt: skip
 """(M, N, K) of products, for which the library chooses."""
 
+numbers = pytest.mark.parametrize(
+    ("dtype", "tier"), [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
+)
 
+
+SOME = {"f32": 1, "bf16": 2, "f16": 4}
+"""Of how many problems of a list each dtype takes one; they take turns."""
+
+
+@functools.cache
+def chooser():
+    """A device whose number of SMs changes."""
+    return CpuDevice()
+
+
+@numbers
 @pytest.mark.parametrize("op", sorted(OPERATIONS))
-def test_chosen_kernels(op):
-    chooser = CpuDevice()
-    some = itertools.cycle(EPILOGUES)
+def test_chosen_kernels(op, dtype, tier, monkeypatch):
+    epilogue = itertools.cycle(EPILOGUES)
     for sms in (132, 8):  # other routes, the same bits
-        chooser.sms = sms
-        with ptxgen.use_device(chooser):
-            for layout, (i, (m, n, k)) in itertools.product(
-                OPERATIONS[op].products, enumerate(SHAPES)
+        monkeypatch.setattr(chooser(), "sms", sms)
+        monkeypatch.setattr(launch, "_launches", {})
+        with ptxgen.use_device(chooser()):
+            for turn, (layout, (m, n, k)) in enumerate(
+                itertools.product(OPERATIONS[op].products, SHAPES)
             ):
-                call(op, layout, m, n, k, epilogue=next(some), old=bool(i % 2))
+                if (turn + sms // 8) % SOME[dtype] == 0:
+                    how = {"dtype": dtype, "tier": tier, "turn": turn, "epilogue": next(epilogue)}
+                    call(op, layout, m, n, k, **how)
 
 
+@numbers
 @pytest.mark.parametrize("op", sorted(OPERATIONS))
 @pytest.mark.parametrize("kind", KINDS)
-def test_chosen_kernels_on_hard_numbers(op, kind):
+def test_chosen_kernels_on_hard_numbers(op, kind, dtype, tier):
+    how = {"epilogue": ("gelu", True), "kind": kind, "dtype": dtype, "tier": tier}
+    shapes = (5, 40, 20), (1, 9, 33), (3, 33, 2100)
+    problems = list(itertools.product(OPERATIONS[op].products, shapes))
     with ptxgen.use_device(device()):
-        for layout, (m, n, k) in itertools.product(
-            OPERATIONS[op].products, ((5, 40, 20), (1, 9, 33), (3, 33, 2100))
-        ):
-            call(op, layout, m, n, k, epilogue=("gelu", True), kind=kind)
+        for layout, (m, n, k) in problems[KINDS.index(kind) % SOME[dtype] :: SOME[dtype]]:
+            call(op, layout, m, n, k, turn=m, **how)
 
 
 def test_leading_dimensions_and_empty_results():
     rng = np.random.default_rng(SEED)
     with ptxgen.use_device(device()):
         x, w = rng.standard_normal((2, 3, 9), "f4"), rng.standard_normal((9, 5), "f4")
-        same_bits(ptxgen.linear(x, w), reference.linear(x, w))
-        assert ptxgen.linear(x[:0], w).shape == (0, 3, 5)
-        assert ptxgen.linear(x, w[:, :0]).shape == (2, 3, 0)
+        for dtype in NUMPY.values():
+            a, b = x.astype(dtype), w.astype(dtype)
+            same_bits(ptxgen.linear(a, b), reference.linear(a, b))
+            assert ptxgen.linear(a[:0], b).shape == (0, 3, 5)
+            assert ptxgen.linear(a, b[:, :0]).shape == (2, 3, 0)
 
 
 # -- results do not depend on how the device runs ----------------------------------------
 
 
-@every_kernel
+@every_first
 def test_schedules(name):
     _, route = KERNELS[name]
     bm, bn, bk, stages = sizes(route.kernels[0])
@@ -292,22 +386,29 @@ def test_schedules(name):
     if not admits(route, case, device().sms):
         case = Case(tall, bn + 1, 400, op="linear_wgrad", bias=False)
     number = sorted(KERNELS).index(name)
-    for change in ({"seed": number}, {"seed": number + 1, "early": True, "wave_lanes": 1}):
-        with settings(**change) as changed:
-            check(name, case, changed)
+    change = {"early": True, "wave_lanes": 1} if number % 2 else {}
+    with settings(seed=number, **change) as changed:
+        check(name, case, changed)
+
+
+WAYS = (
+    "family", "copy_a", "copy_b", "split", "persistent", "lanes", "swap", "prefetch", "consumers",
+    "cluster_m", "cluster_n",
+)  # fmt: skip
+"""What tells apart how kernels copy, split and synchronise."""
 
 
 def some_kernels():
     """A kernel of every way to copy, split and synchronise."""
     found = {}
     for name, (layout, route) in sorted(KERNELS.items()):
+        if twin(name):
+            continue
         spec = route.kernels[0]
-        key = [layout, len(route.kernels)]
-        key += [
-            getattr(spec, a, None) for a in ("copy_a", "copy_b", "split", "persistent", "lanes")
-        ]
         threads = getattr(spec, "slice_threads", 0)
-        found.setdefault((*key, threads > 32, getattr(spec, "slices", 1) > 1), name)
+        way = [layout, spec.dtype, len(route.kernels), *(getattr(spec, a, None) for a in WAYS)]
+        way += [threads > 32, getattr(spec, "slices", 1) > 1, getattr(spec, "registers", 0) > 0]
+        found.setdefault(tuple(way), name)
     return sorted(found.values())
 
 
@@ -324,25 +425,36 @@ def test_many_schedules(name):
                 check(name, case, found)
 
 
+def walks(spec):
+    """Whether CTAs, or clusters of them, walk over the tiles, however many there are."""
+    return getattr(spec, "persistent", spec.family == "wgmma" and spec.split != "cluster")
+
+
 class FewCtas(CpuDevice):
-    """A device that starts no more than ``limit`` CTAs of a kernel that walks over its tiles."""
+    """A device that starts no more than ``limit`` CTAs or clusters of a kernel that walks."""
 
     limit = 1
 
     def launch(self, function, grid, block, stream, params, what):
-        super().launch(function, (min(grid[0], self.limit), 1, 1), block, stream, params, what)
+        spec = SPECS[function.symbol]
+        if walks(spec):
+            grid = (min(grid[0], self.limit * getattr(spec, "ctas", 1)), 1, 1)
+        super().launch(function, grid, block, stream, params, what)
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, (_, r) in sorted(KERNELS.items()) if getattr(r.kernels[0], "persistent", 0)]
+    "name", [n for n, (_, r) in sorted(KERNELS.items()) if walks(r.kernels[0]) and not twin(n)]
 )
 def test_persistent_kernels_walk(name):
-    _, route = KERNELS[name]
+    layout, route = KERNELS[name]
     bm, bn, bk, _ = sizes(route.kernels[0])
+    low = ITEMSIZE[route.kernels[0].dtype]
     few = FewCtas()
-    for limit, aligned in ((1, (True, True)), (2, (False, False)), (3, (True, True))):
+    for limit, align in ((1, (16, 16)), (2, (low, low)), (3, (16, 16))):
         few.limit = limit
-        case = Case(bm + 1, 2 * bn + 1, bk + 1, aligned=aligned, extra=limit)
+        case = Case(bm + 1, 2 * bn + 1, bk + 1, align=align, extra=limit)
+        if limit == 1 and layout == "TN":
+            case = replace(case, k=600, op="linear_wgrad", bias=False)
         if admits(route, case, few.sms):
             check(name, case, few)
 

@@ -23,6 +23,7 @@ from ptxgen.interp.profile import (
     sectors,
     wavefronts,
 )
+from ptxgen.spec.mma import STEP
 from ptxgen.tiles import ROUTES, SPECS
 
 LANES = np.arange(32)
@@ -326,7 +327,7 @@ def test_an_inner_tile_moves_each_byte_once() -> None:
 
 
 def test_a_route_of_two_kernels() -> None:
-    route = next(r for r in ROUTES["TN", "batch"] if len(r.kernels) == 2)
+    route = next(r for r in ROUTES["TN", "batch", "f32", "simt"] if len(r.kernels) == 2)
     spec, reduce = route.kernels
     found = profiled(route.name, spec.bm, spec.bn, 512)
     assert found.op == "linear_wgrad" and found.layout == "TN"
@@ -396,8 +397,9 @@ def test_json_is_of_integers_and_keeps_its_keys() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(OptionError, match=re.escape(SMALL)):
         ptxgen.profile(SMALL[:-1], 16, 32, 32)
+    reduce = next(name for name, spec in SPECS.items() if spec.family == "reduce")
     with pytest.raises(OptionError, match="only follows another"):
-        ptxgen.profile("reduce_f32_256_b16", 16, 32, 32)
+        ptxgen.profile(reduce, 16, 32, 32)
     with pytest.raises(OptionError, match="takes linear"):
         ptxgen.profile(SMALL, 16, 32, 32, op="linear_wgrad")
     with pytest.raises(OptionError, match="activation is 'tanh'"):
@@ -425,23 +427,40 @@ def test_the_command_refuses(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 # -- every kernel, on one inner tile -------------------------------------------------
-FIRSTS = {r.name: plan for (_, plan), table in ROUTES.items() for r in table}
+def firsts(*families: str) -> list[str]:
+    """The routes' first kernels; of twins for bf16 and f16, that for bf16."""
+    return list(
+        dict.fromkeys(
+            route.name
+            for table in ROUTES.values()
+            for route in table
+            if route.kernels[0].family in families and route.kernels[0].dtype != "f16"
+        )
+    )
 
 
 def may_conflict(spec) -> set[str]:
     """What a kernel's main loop may do with conflicts, and why; all else is free of them."""
     known = set()
     if spec.lanes < 32:  # several slices in a warp, whose rings start at the same bank
-        known |= {"load", "async"}
+        known |= {"load", "async", "store"} if spec.staged else {"load", "async"}
     for operand, copy in (("a", spec.copy_a), ("b", spec.copy_b)):
         if copy == "staged" and spec.bk >= 16 and not spec.turned(operand):  # k's 8 apart meet
             known.add("store")
-        if copy == "kvector" and spec.bk == 16:  # two rows of 80 bytes per quarter-warp
-            known.add("async")
+        if copy == "kvector" and spec.bk * spec.size(operand) == 64:
+            known.add("async")  # two rows of 80 bytes per quarter-warp
     return known
 
 
-@pytest.mark.parametrize("name", FIRSTS)
+def halves_sectors(spec) -> bool:
+    """Whether a load takes 16 bytes of a row; another one finds the rest of the sector in L1."""
+    return spec.dtype != "f32" and any(
+        copy == "transpose" or spec.turned(operand) or (copy == "staged" and spec.bk == 8)
+        for operand, copy in spec.copies
+    )
+
+
+@pytest.mark.parametrize("name", firsts("simt"))
 def test_main_loops_are_free_of_waste(name: str) -> None:
     spec = SPECS[name]
     n = max(spec.bn, 4)
@@ -451,11 +470,39 @@ def test_main_loops_are_free_of_waste(name: str) -> None:
     hot = [site for site in kernel.sites if site.hot]
     assert {site.space for site in hot} == {"shared", "global"}
     for site in hot:
-        assert not site.excess or (site.space == "shared" and site.kind in known), site
+        if site.space == "shared":
+            assert not site.excess or site.kind in known, site
+        else:
+            assert not site.excess or halves_sectors(spec), site
     # No instruction but the epilogue's touches global memory more than it must.
-    assert kernel.global_memory.sectors == kernel.global_memory.ideal_sectors
+    if not halves_sectors(spec):
+        assert kernel.global_memory.sectors == kernel.global_memory.ideal_sectors
     assert "generic load" not in kernel.classes and "local load" not in kernel.classes
     # Fragments are loaded once per k: as many bytes as the products of a thread take.
     steps = kernel.loop["fma"].lanes // (spec.tm * spec.tn)
     loads = sum(site.bytes for site in hot if site.kind == "load" and site.space == "shared")
-    assert loads == 4 * steps * (spec.tm + spec.tn)
+    assert loads == steps * (spec.size("a") * spec.tm + spec.size("b") * spec.tn)
+
+
+@pytest.mark.parametrize("name", firsts("mma", "wgmma"))
+def test_main_loops_of_tensor_cores_are_free_of_waste(name: str) -> None:
+    spec = SPECS[name]
+    copies = {spec.copy_a, spec.copy_b} if spec.family == "mma" else set()
+    (kernel, *_) = ptxgen.profile(name, spec.bm, spec.bn, spec.bk * spec.stages).kernels
+    hot = [site for site in kernel.sites if site.hot]
+    shared = [site for site in hot if site.space == "shared"]
+    # A thread copies a vector word by word, so that its neighbours write 16 bytes further.
+    known = {"async"} if "words" in copies else set()
+    assert {site.kind for site in shared if site.excess} <= known
+    assert kernel.loop["tensor"].lanes and kernel.classes.keys().isdisjoint(
+        {"generic load", "local load"}
+    )
+    if spec.family == "wgmma":  # operands are copied and read by engines, not by threads
+        assert not hot
+    else:  # fragments are loaded once for each step of 16 k
+        wide, slim = spec.wide_side.fragments, spec.slim_side.fragments
+        steps = kernel.loop["tensor"].lanes // (32 * wide * slim)
+        loads = sum(site.bytes for site in shared if site.kind == "load")
+        assert loads == steps * 2 * STEP * (16 * wide + 8 * slim)
+    if copies <= {"vector"}:
+        assert kernel.global_memory.sectors == kernel.global_memory.ideal_sectors

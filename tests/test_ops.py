@@ -16,7 +16,7 @@ from ops_fakes import FakeGpu, torch_for_ops
 
 import ptxgen
 from ptxgen import cache, reference, render
-from ptxgen.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.contract import ACTIVATIONS, CONTRACTS, OPERATIONS
 from ptxgen.dispatch import choose
 from ptxgen.errors import DeviceError, DtypeError, GradError, OptionError, ShapeError
 from ptxgen.ops import launch, run
@@ -65,26 +65,26 @@ def careful(monkeypatch):
     return calls
 
 
-def at(shape, offset=0, pitch=None, fill=np.nan):
+def at(shape, offset=0, pitch=None, fill=np.nan, dtype=F4):
     """A matrix ``offset`` bytes past a 64-byte boundary, in rows of ``pitch`` elements."""
     rows, columns = shape
     pitch = pitch or columns
-    raw = np.full(rows * pitch + 32, fill, F4)
-    start = (-raw.ctypes.data % 64 + offset) // 4
-    assert offset % 4 == 0
+    raw = np.full(rows * pitch + 64, fill, dtype)
+    start = (-raw.ctypes.data % 64 + offset) // raw.itemsize
+    assert offset % raw.itemsize == 0
     flat = raw[start : start + rows * pitch]
     return flat.reshape(rows, pitch)[:, :columns]
 
 
 def put(values, offset=0, pitch=None):
     """``values`` (a matrix) stored as :func:`at` says."""
-    array = at(values.shape, offset, pitch)
+    array = at(values.shape, offset, pitch, dtype=values.dtype)
     array[...] = values
     return array
 
 
-def numbers(*shape, seed=0, kind="normal"):
-    return operand(np.random.default_rng([seed, *shape]), shape, kind)
+def numbers(*shape, seed=0, kind="normal", dtype="f32"):
+    return operand(np.random.default_rng([seed, *shape]), shape, kind, dtype)
 
 
 # -- the module -------------------------------------------------------------------------
@@ -353,7 +353,7 @@ def test_chunks_are_the_plans(gpu, torch, op):
     got = call(*(torch.Tensor(put(o)) for o in operands))
     same_bits(got.array, oracle(*operands))
     rows, columns = oracle(*operands).shape
-    chunk = OPERATIONS[op].plan.chunk_length(rows, columns, long)
+    chunk = OPERATIONS[op].plan("simt").chunk_length(rows, columns, long)
     assert {p["chunk"] for *_, p, _ in gpu.launches()} == {chunk}
 
 
@@ -389,41 +389,66 @@ def test_an_empty_reduction_still_has_an_epilogue(gpu, torch):
 # -- forcing a kernel -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted({r.name for table in ROUTES.values() for r in table}))
+FIRST = {r.name: r for table in ROUTES.values() for r in table}
+"""The kernels that can be forced, and a route of each."""
+
+
+def tier_of(spec):
+    return next(tier for tier, contract in CONTRACTS.items() if contract == spec.contract)
+
+
+@pytest.mark.parametrize("name", sorted(FIRST))
 def test_every_kernel_can_be_forced_and_returns_the_same_bits(gpu, torch, name):
-    left, right = numbers(70, 40), numbers(40, 72)
-    turn_a, turn_b = (c == "T" for c in SPECS[name].layout)
+    spec, tier = SPECS[name], tier_of(SPECS[name])
+    left, right = numbers(70, 40, dtype=spec.dtype), numbers(40, 72, dtype=spec.dtype)
+    turn_a, turn_b = (c == "T" for c in spec.layout)
     a = put(left.T, pitch=72).T if turn_a else put(left)
     b = put(right.T).T if turn_b else put(right)
-    got = ptxgen.matmul(torch.Tensor(a), torch.Tensor(b), kernel=name)
-    same_bits(got.array, reference.matmul(left, right), spec=name)
-    route = next(r for table in ROUTES.values() for r in table if r.name == name)
+    got = ptxgen.matmul(torch.Tensor(a), torch.Tensor(b), tier=tier, kernel=name)
+    same_bits(got.array, reference.matmul(left, right, tier=tier), spec=name)
     launches = gpu.launches()
-    assert [x[0] for x in launches] == [kernel.name for kernel in route.kernels]
+    assert [x[0] for x in launches] == [kernel.name for kernel in FIRST[name].kernels]
     pointers = {x[4]["workspace"] for x in launches}
     assert len(pointers) == 1
     assert (pointers == {0}) == (len(launches) == 1)
     before = gpu.events("alloc")
-    ptxgen.matmul(torch.Tensor(a), torch.Tensor(b), kernel=name)
+    ptxgen.matmul(torch.Tensor(a), torch.Tensor(b), tier=tier, kernel=name)
     assert gpu.events("alloc") == before  # the scratch of the first call
     assert {x[4]["workspace"] for x in gpu.launches()} == pointers
 
 
-@pytest.mark.parametrize("name", sorted({r.name for table in ROUTES.values() for r in table}))
+@pytest.mark.parametrize(("compute", "ahead"), [((8, 0), False), ((9, 0), True), ((12, 0), True)])
+def test_the_second_kernel_may_start_ahead_where_it_can_wait(gpu, compute, ahead, monkeypatch):
+    prepared, real = [], FakeGpu.prepare
+
+    def prepare(self, function, *rest):
+        prepared.append((function.symbol, rest[-1]))
+        return real(self, function, *rest)
+
+    monkeypatch.setattr(FakeGpu, "prepare", prepare)
+    device.register("cuda", lambda: (FakeGpu(compute=compute),))
+    route = next(r for r in ROUTES["TN", "batch", "f32", "simt"] if len(r.kernels) == 2)
+    ptxgen.linear_wgrad(numbers(300, 8), numbers(300, 12), kernel=route.name)
+    assert prepared == [(route.name, False), (route.kernels[1].name, ahead)]
+
+
+@pytest.mark.parametrize("name", sorted(n for n in FIRST if SPECS[n].dtype != "f16"))
 def test_vectors_are_stored_as_a_forced_kernel_reads_them(gpu, torch, name):
-    turn_a, turn_b = (c == "T" for c in SPECS[name].layout)
+    spec, tier = SPECS[name], tier_of(SPECS[name])
+    turn_a, turn_b = (c == "T" for c in spec.layout)
     for m, n, k in ((1, 1, 1), (1, 5, 3), (5, 1, 3), (5, 6, 1), (1, 1, 4), (2, 3, 0)):
-        left, right = numbers(m, k), numbers(k, n)
+        left, right = numbers(m, k, dtype=spec.dtype), numbers(k, n, dtype=spec.dtype)
         a = put(left.T, pitch=8).T if turn_a else put(left, pitch=8)
         b = put(right.T, pitch=8).T if turn_b else put(right, pitch=8)
-        got = ptxgen.matmul(torch.Tensor(a), torch.Tensor(b), kernel=name)
-        same_bits(got.array, reference.matmul(left, right), spec=name, what=f"{m, n, k}")
+        got = ptxgen.matmul(torch.Tensor(a), torch.Tensor(b), tier=tier, kernel=name)
+        expected = reference.matmul(left, right, tier=tier)
+        same_bits(got.array, expected, spec=name, what=f"{m, n, k}")
 
 
 def test_a_forced_kernel_that_does_not_fit_is_refused(gpu, torch):
     name, *_ = (
         r.name
-        for (layout, _), table in ROUTES.items()
+        for (layout, *_), table in ROUTES.items()
         for r in table
         if layout == "NN" and "16 <= ALIGN_B" in str(r.requires)
     )
@@ -442,7 +467,7 @@ def test_a_forced_kernel_that_does_not_fit_is_refused(gpu, torch):
 def test_a_kernel_too_big_for_the_architecture_is_refused(gpu, monkeypatch):
     small = FakeGpu(compute=(8, 6), max_shared=99 << 10)
     device.register("cuda", lambda: (small,))
-    name = next(iter(r.name for r in ROUTES["NN", "rows"]))
+    name = next(iter(r.name for r in ROUTES["NN", "rows", "f32", "simt"]))
     monkeypatch.setattr(type(SPECS[name]), "runs_on", lambda spec, arch: arch != "sm_86")
     with pytest.raises(OptionError, match=f"{name} does not serve .* on sm_86: .* not run there"):
         ptxgen.linear(numbers(2, 3), numbers(3, 4), kernel=name)
@@ -499,7 +524,7 @@ X, W = a(5, 7), a(7, 9)
 REFUSALS = {
     # dtypes
     "f64": ("linear", (a64(5, 7), W), {}, DtypeError, "x has dtype float64; takes float32"),
-    "bf16": ("linear", (half(5, 7), half(7, 9)), {}, DtypeError, "x has dtype bfloat16; takes fl"),
+    "bf16": ("linear", (X, half(7, 9)), {}, DtypeError, "w has dtype bfloat16; takes float32, tha"),
     "mixed": ("linear", (X, a64(7, 9)), {}, DtypeError, "w has dtype float64; takes float32, that"),
     "bias dtype": ("linear", (X, W, a64(9)), {}, DtypeError, "bias has dtype float64; takes float"),
     "no array": ("linear", (lambda t: "x", W), {}, DtypeError, r"x is a builtins\.str; takes an a"),
@@ -654,7 +679,27 @@ REFUSALS = {
         "tier is 'fast'; takes 'auto', 'simt'",
     ),
     "tier list": ("linear", (X, W), {"tier": []}, OptionError, r"tier is \[\]; takes 'auto'"),
-    "tc": ("linear", (X, W), {"tier": "tc"}, OptionError, "tier is 'tc', which has no kernels yet"),
+    "tc": (
+        "linear",
+        (X, W),
+        {"tier": "tc"},
+        DtypeError,
+        "x has dtype float32; takes bfloat16 or fl",
+    ),
+    "result": (
+        "linear",
+        (X, W),
+        {"out_dtype": "bfloat16"},
+        DtypeError,
+        "out_dtype is 'bfloat16'; takes 'flo",
+    ),
+    "result-kind": (
+        "linear",
+        (X, W),
+        {"out_dtype": 3},
+        OptionError,
+        "out_dtype is 3; takes None or the name of a",
+    ),
     "activation": (
         "linear",
         (X, W),
@@ -756,7 +801,11 @@ def test_sources_are_cached_by_all_that_rendering_reads(monkeypatch, tmp_path):
     shutil.copytree(launch.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     before = launch._renderer.__wrapped__(copy)
     assert before == launch._renderer.__wrapped__(launch.PACKAGE)
-    changing = [copy / "spec.py", copy / "activation.py", *(copy / "templates").glob("*.j2")]
+    changing = [
+        *(copy / "spec").glob("*.py"),
+        copy / "activation.py",
+        *(copy / "templates").glob("*.j2"),
+    ]
     for file in changing:
         text = file.read_text()
         file.write_text(text + " ")
@@ -839,7 +888,7 @@ def test_what_the_launch_depends_on_is_in_the_key(gpus, torch, other):
         oracle["bias"] = numbers(8)
         options["bias"] = torch.Tensor(oracle["bias"])
     if other == "kernel":
-        options["kernel"] = ROUTES["NN", "rows"][-1].name
+        options["kernel"] = ROUTES["NN", "rows", "f32", "simt"][-1].name
     if other == "alignment":
         offset = 4
     if other == "device":

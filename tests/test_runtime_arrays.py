@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 from runtime_fakes import FakeDevice, fake_torch
 
 from ptxgen.errors import DeviceError, DtypeError, OptionError, ShapeError
@@ -577,11 +578,36 @@ def test_torch_call_works_on_torchs_stream_without_copies_or_waiting(torch, gpu)
     assert gpu.log == []
 
 
-def test_numpy_keeps_its_dtype_object_and_says_what_it_cannot_make(gpu):
+def test_numpy_keeps_its_dtype_object_and_says_what_it_cannot_make(gpu, monkeypatch):
     source = view(Capsule(x(2, dtype=np.int16), code=(4, 16)), "x")
+    empty = np.empty
+
+    def without_ml_dtypes(shape, dtype):
+        if dtype == "bfloat16":
+            raise TypeError("data type 'bfloat16' not understood")
+        return empty(shape, dtype)
+
+    monkeypatch.setattr(np, "empty", without_ml_dtypes)
     with pytest.raises(DtypeError, match=r"NumPy knows no dtype bfloat16; .* pass out="):
         arrays.host_empty(source, (2,), "bfloat16")
     assert arrays.host_empty(source, (2,), "float32").dtype == np.float32
+
+
+def test_bfloat16_of_numpy(gpu):
+    a = x(3, 8).astype(bfloat16)[:, ::2]
+    found = view(a, "x")
+    assert (found.dtype, found.itemsize, found.strides) == ("bfloat16", 2, (8, 2))
+    call = Call({"x": a})
+    target = call.output((3, 4), "bfloat16")
+    call.stage()
+    ctypes.memmove(target.ptr, call.views["x"].ptr, target.nbytes)
+    result = call.finish()
+    assert result.dtype == a.dtype
+    np.testing.assert_array_equal(result, a)
+    out = np.zeros((3, 4), bfloat16)
+    assert Call({"x": a}).output((3, 4), "bfloat16", out).dtype == "bfloat16"
+    with pytest.raises(DtypeError, match="out has dtype bfloat16; takes float32"):
+        Call({"x": a}).output((3, 4), "float32", out)
 
 
 def test_raw_cuda_arrays_get_our_own_and_wait_for_their_producer(gpu):

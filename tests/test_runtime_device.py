@@ -15,7 +15,7 @@ from runtime_fakes import FakeDevice, function
 
 from ptxgen.errors import DeviceError, NoGpuError, OptionError
 from ptxgen.runtime import cuda, device
-from ptxgen.runtime.launch import GEMM_PARAMS, ScratchLaunch
+from ptxgen.runtime.launch import GEMM_PARAMS, ScratchLaunch, TensorBox
 from ptxgen.runtime.workspace import SMALLEST
 
 
@@ -225,6 +225,19 @@ def test_generic_launch_rewrites_the_leading_pointers_only():
         launch.fire(55, 101)
 
 
+BOXES = (TensorBox(0, 2, (64, 9), 128, (64, 8), 128), TensorBox(1, 2, (8, 4), 16, (8, 8), 0))
+
+
+def test_tensor_maps_follow_the_parameters_and_their_pointers():
+    fake = FakeDevice()
+    launch = fake.prepare(function(fake), (3, 1, 1), (128, 1, 1), PARAMS, 4, "M=9", BOXES)
+    launch.fire(55, 101, 102, 103, 104)
+    params = fake.log[0][5]
+    assert params[:84] == GEMM_PARAMS.pack(101, 102, 103, 104, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+    assert params[84:128] == bytes(44)
+    assert params[128:] == b"0@101".ljust(128, b"\0") + b"1@102".ljust(128, b"\0")
+
+
 class FakeDriver:
     """cuLaunchKernelEx as a C callback that reads what the real one would read."""
 
@@ -278,13 +291,15 @@ class Context:
         self.driver.now = before
 
 
-def cuda_launch(monkeypatch, driver, several=False, params=PARAMS, pointers=4):
+def cuda_launch(monkeypatch, driver, several=False, params=PARAMS, pointers=4, ahead=False):
     monkeypatch.setattr(cuda, "libcuda", lambda: driver)
     monkeypatch.setattr(cuda, "several_gpus", lambda: several)
     where = Context(driver)
     kernel = function(where, "simt_nn", shared_bytes=4096)
     what = "M=9 N=10 K=11"
-    return where, cuda.CudaLaunch(where, kernel, (3, 2, 1), (128, 4, 1), params, pointers, what)
+    grid, block = (3, 2, 1), (128, 4, 1)
+    launch = cuda.CudaLaunch(where, kernel, grid, block, params, pointers, what, programmatic=ahead)
+    return where, launch
 
 
 def test_cuda_launch_block_is_what_the_driver_reads(monkeypatch):
@@ -298,6 +313,30 @@ def test_cuda_launch_block_is_what_the_driver_reads(monkeypatch):
         assert fields == (3, 2, 1, 128, 4, 1, 4096, 0x7F0000000000, 0, 0)
         assert block == expected
     assert where.entered == 0
+
+
+@pytest.mark.parametrize("pointers", [4, 5])
+def test_a_programmatic_launch_carries_its_attribute(monkeypatch, pointers):
+    driver = FakeDriver()
+    _, launch = cuda_launch(monkeypatch, driver, pointers=pointers, ahead=True)
+    for first in (101, 2**63 + 5):
+        given = (first, 102, 0, 104, 105)[:pointers]
+        launch.fire(77, *given)
+        _, _, (fields, block), _ = driver.launches.pop()
+        assert fields[:8] == (3, 2, 1, 128, 4, 1, 4096, 77)
+        assert fields[9] == 1
+        attribute = ctypes.string_at(fields[8], 72)
+        assert struct.unpack("<I4xI60x", attribute) == (6, 1)
+        assert attribute.count(0) == 70
+        assert GEMM_PARAMS.unpack(block)[:5] == (*given, 5)[:5]
+
+
+def test_the_launch_attribute_has_the_layout_of_the_bindings():
+    cu = pytest.importorskip("cuda.bindings.driver")
+    attribute = cu.CUlaunchAttribute()
+    attribute.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    assert ctypes.string_at(attribute.getPtr(), 72) == bytes(cuda._PROGRAMMATIC)
 
 
 @pytest.mark.parametrize("length", [8, 12, 16, 84])

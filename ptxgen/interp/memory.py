@@ -97,7 +97,8 @@ class GlobalMemory:
         self._live: dict[int, Allocation] = {}
         self._freed: list[tuple[int, int]] = []
         self._next = GLOBAL_BASE
-        self._lock = threading.Lock()
+        # Reentrant: the garbage collector may free an array in the middle of either method.
+        self._lock = threading.RLock()
 
     def alloc(self, nbytes: int, name: str = "", *, written: bool = False) -> Allocation:
         """A new range of ``nbytes`` bytes, never written unless ``written`` (then zero)."""
@@ -120,7 +121,7 @@ class GlobalMemory:
             if found is None:
                 return False
             found.freed = True
-            del self._bases[bisect.bisect_left(self._bases, base)]
+            self._bases.remove(base)  # in one step, for the same reason
             self._freed.append((base, found.end))
         return True
 

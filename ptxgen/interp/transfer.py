@@ -293,13 +293,14 @@ def copy(program: Program, instruction: Instruction) -> Variants | None:
     if modifiers[1] == "mbarrier":
         return bulk.copy_arrive(program, instruction)
     sizes = [o for o in instruction.operands[2:] if not isinstance(o, Address)]
+    if "L2::cache_hint" in modifiers:
+        sizes = sizes[:-1]  # the policy, which changes no result
     if (
         modifiers[1] not in ("ca", "cg")
         or not sizes
         or not isinstance(sizes[0], Immediate)
         or sizes[0].value not in ((16,) if modifiers[1] == "cg" else (4, 8, 16))
         or any(m.partition("::")[0] not in ("shared", "global", "L2") for m in modifiers[2:])
-        or "L2::cache_hint" in modifiers
         or len(sizes) > 2
     ):
         raise program.error("this form is outside the subset", instruction)

@@ -14,6 +14,7 @@ def linear_dgrad(
     layout: str = "kn",
     tier: str = "auto",
     out: Any = None,
+    out_dtype: str | None = None,
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:
@@ -23,8 +24,8 @@ def linear_dgrad(
         ``dy`` ``[..., N]``; ``w`` ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``); the result
         ``[..., K]``. N = 0 gives zeros.
     Bits
-        Contract ``fma/1``: ``acc = fma(dy[n], w[n], acc)`` in f32 from +0.0, n ascending, in chunks
-        whose length depends on (N, K) only (:data:`ptxgen.contract.ROWS`), chunks added ascending.
+        The contracts of :func:`ptxgen.linear`, summed over n ascending: ``fma/1`` in chunks whose
+        length depends on (N, K) only (:data:`ptxgen.contract.ROWS`), ``tc16/1`` in one chain.
         :func:`ptxgen.reference.linear_dgrad` returns the same bits.
 
     Dtypes, storage, the other arguments and errors are those of :func:`ptxgen.linear`.
@@ -36,4 +37,6 @@ def linear_dgrad(
     """
     if layout != "kn":
         check_layout(layout)
-    return run("linear_dgrad", dy, w, None, out, stream, (layout, tier, None, False, kernel))
+    return run(
+        "linear_dgrad", dy, w, None, out, stream, (layout, tier, None, False, kernel, out_dtype)
+    )

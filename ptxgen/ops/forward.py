@@ -16,6 +16,7 @@ def linear(
     tier: str = "auto",
     activation: str | None = None,
     out: Any = None,
+    out_dtype: str | None = None,
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:
@@ -26,15 +27,22 @@ def linear(
         ``torch.nn.Linear``); ``bias`` ``[N]``; the result ``[..., N]``. An empty x or N = 0 gives
         an empty result; K = 0 gives ``activation(bias)``, or zeros.
     Dtypes
-        float32 (tier ``"simt"``, which ``"auto"`` picks).
+        float32, or bfloat16 or float16, the same for x and w. ``bias`` has theirs or is float32; so
+        does the result: theirs unless ``out`` or ``out_dtype`` say ``"float32"``.
+    Tiers
+        ``"simt"``: FMA units, contract ``fma/1``; all dtypes. ``"tc"``: tensor cores, contract
+        ``tc16/1``; 16-bit dtypes. ``"auto"``: simt for float32, else tc.
     Storage
         Rows may be strided. Transposed views (``x.T``, ``w.T``) are recognised and cost nothing.
-        Any pointer that is a multiple of 4 bytes is served; 16 is fastest. All bits are the same.
+        Any alignment of whole elements is served; 16 bytes are fastest. All bits are the same.
     Bits
-        Contract ``fma/1``: for each output ``acc = fma(x[k], w[k], acc)`` in f32 from +0.0, k
-        ascending, in chunks whose length depends on (N, K) only (:data:`ptxgen.contract.ROWS`),
-        chunks added ascending; then ``+ bias``; then the activation: each with one rounding. A row
-        of the result depends on its row of x, and on no other row nor their number.
+        ``fma/1``: for each output ``acc = fma(x[k], w[k], acc)`` in f32 from +0.0, k ascending, in
+        chunks whose length depends on (N, K) only (:data:`ptxgen.contract.ROWS`), chunks added
+        ascending. ``tc16/1``: ``acc = dot16(x[k:k+16], w[k:k+16], acc)``, k ascending, one chain,
+        whose bits depend on the GPU's architecture (:data:`ptxgen.contract.TENSOR_CORES`). Both:
+        then ``+ bias``; then the activation, each with one rounding in f32; then one rounding to
+        the result's dtype. A row of the result depends on its row of x, and on no other row nor
+        their number.
         :func:`ptxgen.reference.linear` returns the same bits.
 
     ``activation``: None, ``"relu"``, ``"gelu"`` (erf), ``"gelu_tanh"`` or ``"silu"``. ``out``:
@@ -62,4 +70,6 @@ def linear(
     """
     if layout != "kn":
         check_layout(layout)
-    return run("linear", x, w, bias, out, stream, (layout, tier, activation, False, kernel))
+    return run(
+        "linear", x, w, bias, out, stream, (layout, tier, activation, False, kernel, out_dtype)
+    )

@@ -8,12 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-from ptxgen.contract import OPERATIONS
+from ptxgen.contract import CONTRACTS, ITEMSIZE, OPERATIONS
 from ptxgen.dispatch import Choice, choose
 from ptxgen.errors import DeviceError, OptionError
 from ptxgen.ops.problem import Problem, routed_as
-from ptxgen.runtime import GEMM_PARAMS, Device, Launch, ScratchLaunch
-from ptxgen.spec import ARCHITECTURES, KernelSpec
+from ptxgen.runtime import GEMM_PARAMS, Device, Launch, ScratchLaunch, TensorBox
+from ptxgen.spec import ARCHITECTURES, KernelSpec, MapBox
 
 ENTRIES_MAX = 4096
 """Most entries of a memo. It then starts afresh: cheaper than keeping order on every hit."""
@@ -70,20 +70,44 @@ def prepare(
 
     arch = architecture(device)
     if kernel is None:
-        choice = _chosen(problem, arch, device.sms, dtype, tier)
+        choice = _chosen(problem, arch, device, dtype, tier)
     else:
-        choice = forced(problem, arch, device.sms, kernel)
+        choice = forced(problem, arch, device.sms, dtype, tier, kernel)
     m, n, k = problem.dims
     params = GEMM_PARAMS.pack(*[0] * 5, *problem.lds, ldc, m, n, k, choice.chunk, flags)
     pointers = 4 if len(choice.kernels) == 1 else 5  # A, B, bias, C and the workspace
     image = _ptx if device.image_kind == "ptx" else _cubin
-    steps = []
+    steps: list[Launch] = []
     for name, grid in zip(choice.kernels, choice.grids, strict=True):
         spec = SPECS[name]
         function = device.kernel(name, partial(image, name), spec.shared_bytes)
         block = (spec.threads, 1, 1)
-        steps.append(device.prepare(function, (grid, 1, 1), block, params, pointers, str(problem)))
+        maps = tuple(_tensor_box(box, problem, ITEMSIZE[dtype]) for box in spec.tensor_maps)
+        # What follows another kernel is a reduce kernel, which waits for it by itself from 9.0 on.
+        ahead = bool(steps) and device.compute >= (9, 0)
+        steps.append(
+            device.prepare(
+                function, (grid, 1, 1), block, params, pointers, str(problem), maps, ahead
+            )
+        )
     return steps[0] if len(steps) == 1 else ScratchLaunch(device, tuple(steps), choice.workspace)
+
+
+def _tensor_box(box: MapBox, problem: Problem, itemsize: int) -> TensorBox:
+    """A tensor map of one of the operands of ``problem``."""
+    which = "ab".index(box.operand)
+    m, n, k = problem.dims
+    rows, columns = ((m, k), (k, n))[which]
+    if problem.storage[which] == "T":
+        rows, columns = columns, rows
+    return TensorBox(
+        pointer=which,
+        itemsize=itemsize,
+        size=(max(columns, 1), max(rows, 1)),
+        pitch=problem.lds[which] * itemsize,
+        box=(box.inner, box.outer),
+        swizzle=box.swizzle,
+    )
 
 
 def storage_of(kernel: str | None) -> str | None:
@@ -116,9 +140,8 @@ def architecture(device: Device) -> str:
     return max(fitting, key=lambda a: a.compute).name
 
 
-def _chosen(problem: Problem, arch: str, sms: int, dtype: str, tier: str) -> Choice:
-    plan = OPERATIONS[problem.op].plan
-    route = routed_as(problem.storage, plan.name)
+def _chosen(problem: Problem, arch: str, device: Device, dtype: str, tier: str) -> Choice:
+    route = routed_as(problem.storage, OPERATIONS[problem.op].plan_name)
     assert route is not None, "problem.read admits only what is routed"
     op, layout = route
     m, n, k = problem.dims
@@ -131,15 +154,16 @@ def _chosen(problem: Problem, arch: str, sms: int, dtype: str, tier: str) -> Cho
         own["N"],
         own["K"],
         arch=arch,
-        sms=sms,
+        sms=device.sms,
         align_a=align_a,
         align_b=align_b,
         dtype=dtype,
         tier=tier,
+        gpu=device.gpu,
     )
 
 
-def forced(problem: Problem, arch: str, sms: int, kernel: str) -> Choice:
+def forced(problem: Problem, arch: str, sms: int, dtype: str, tier: str, kernel: str) -> Choice:
     """The launch numbers of the route whose first kernel is ``kernel``.
 
     A kernel returns the bits of whatever plan its parameters state, so the routes of all
@@ -150,7 +174,7 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> Choice:
     from ptxgen.dispatch.emit import conjuncts
     from ptxgen.tiles import ROUTES, SPECS
 
-    routes = {r.name: (r, layout) for (layout, _), table in ROUTES.items() for r in table}
+    routes = {r.name: (r, key) for key, table in ROUTES.items() for r in table}
     if kernel not in SPECS:
         near = difflib.get_close_matches(str(kernel), routes, 3) or sorted(routes)[:3]
         raise OptionError(f"kernel is {kernel!r}, which is unknown; takes for example {near}")
@@ -160,8 +184,13 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> Choice:
             f"kernel is {kernel!r}, which only follows another; takes the first of a route: "
             f"{' or '.join(firsts)}"
         )
-    route, layout = routes[kernel]
+    route, (layout, _, takes, _) = routes[kernel]
     what = f"kernel {kernel} does not serve {problem} on {arch}"
+    if takes != dtype:
+        raise OptionError(f"{what}: it takes {takes}, got {dtype}")
+    if route.kernels[0].contract != CONTRACTS[tier]:
+        own = next(t for t, contract in CONTRACTS.items() if contract == route.kernels[0].contract)
+        raise OptionError(f"{what}: it is of tier {own!r}; pass tier={own!r} (got {tier!r})")
     if layout != problem.storage:
         raise OptionError(f"{what}: it takes operands stored {layout}, got {problem.storage}")
     for spec in route.kernels:
@@ -169,8 +198,12 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> Choice:
             raise OptionError(f"{what}: {spec.name} does not run there")
     m, n, k = problem.dims
     align_a, align_b = problem.aligns
-    env = OPERATIONS[problem.op].plan.environment(
-        {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": align_a, "ALIGN_B": align_b, "SMS": sms}
+    env = (
+        OPERATIONS[problem.op]
+        .plan(tier)
+        .environment(
+            {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": align_a, "ALIGN_B": align_b, "SMS": sms}
+        )
     )
     unmet = [term for term in conjuncts(route.requires) if not term.evaluate(env)]
     if unmet:
@@ -224,7 +257,8 @@ def _source(spec: KernelSpec) -> str:
 @cache
 def _renderer(package: Path) -> str:
     """Identifies all that rendering reads: the templates, the modules at the top, and Jinja."""
-    files = sorted([*package.glob("*.py"), *package.glob("templates/*.j2")])
+    read = ("*.py", "spec/*.py", "templates/*.j2")
+    files = sorted(file for pattern in read for file in package.glob(pattern))
     digest = hashlib.sha256(version("jinja2").encode())
     for file in files:
         digest.update(hashlib.sha256(file.read_bytes()).digest() + file.name.encode() + b"\0")

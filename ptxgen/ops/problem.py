@@ -89,7 +89,7 @@ def read(
 
 
 def alignment(name: str, view: ArrayView, ld: int) -> int:
-    """The largest of 4, 8, 16 that divides address and row pitch, in bytes.
+    """The largest of 2, 4, 8, 16 that divides address and row pitch, in bytes.
 
     16 for an empty array. Raises ShapeError if the address is off a whole element.
     """
@@ -109,7 +109,7 @@ def routed_as(storage: str, plan: str) -> tuple[str, str] | None:
     """An operation and layout that the dispatcher knows this product by; None if there is none."""
     for operation in OPERATIONS.values():
         for layout, product in operation.products.items():
-            if (product.layout, operation.plan.name) == (storage, plan):
+            if (product.layout, operation.plan_name) == (storage, plan):
                 return operation.name, layout
     return None
 
@@ -190,7 +190,7 @@ def _storage(
         for name, letter in zip(names, product.layout, strict=True)
     ]
     pairs = [
-        (a, b) for a in found[0] for b in found[1] if routed_as(a[0] + b[0], operation.plan.name)
+        (a, b) for a in found[0] for b in found[1] if routed_as(a[0] + b[0], operation.plan_name)
     ]
     for a, b in pairs:
         if a[0] + b[0] == prefer:
@@ -210,26 +210,35 @@ def _storage(
 
 
 def _transposable(operation: Operation) -> bool:
-    plan = operation.plan.name
+    plan = operation.plan_name
     return all(routed_as(a + b, plan) for a in "NT" for b in "NT")
 
 
 def _storages(view: ArrayView, declared: str) -> list[tuple[str, int]]:
-    """The ways to read a matrix as rows of stride 1, the declared one first."""
+    """The ways to read a matrix as rows of stride 1, the declared one first.
+
+    A column that is dense in memory is one row of its transpose, and better read as such: its pitch
+    is of no account then, and vectors lie along it.
+    """
     (rows, columns), (down, along) = view.shape, view.strides
     if rows * columns == 0:  # nothing will be read, and frameworks disagree about the strides
-        return [(declared, _leading(1, columns, 0)), (_TRANSPOSED[declared], _leading(1, rows, 0))]
+        return [
+            (declared, _leading(1, columns, 0, view.itemsize)),
+            (_TRANSPOSED[declared], _leading(1, rows, 0, view.itemsize)),
+        ]
     found = []
     if along == 1 or columns <= 1:
-        found.append((declared, _leading(rows, columns, down)))
+        found.append((declared, _leading(rows, columns, down, view.itemsize)))
     if down == 1 or rows <= 1:
-        found.append((_TRANSPOSED[declared], _leading(columns, rows, along)))
+        turned = _TRANSPOSED[declared], _leading(columns, rows, along, view.itemsize)
+        found.insert(0 if columns == 1 and rows > 1 and down == 1 else len(found), turned)
     return found
 
 
-def _leading(rows: int, width: int, stride: int) -> int:
+def _leading(rows: int, width: int, stride: int, itemsize: int) -> int:
     """Elements from row to row.
 
     Nobody steps from a single row, so any pitch is right; whole 16 bytes admit most kernels.
     """
-    return stride if rows > 1 else max(-(-width // 4) * 4, 4)
+    unit = _ALIGN_MAX // itemsize
+    return stride if rows > 1 else max(-(-width // unit) * unit, unit)

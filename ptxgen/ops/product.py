@@ -17,6 +17,7 @@ def matmul(
     transpose_b: bool = False,
     tier: str = "auto",
     out: Any = None,
+    out_dtype: str | None = None,
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:
@@ -39,4 +40,4 @@ def matmul(
            [12., 12.]], dtype=float32)
     """
     layout = _LAYOUTS[bool(transpose_a), bool(transpose_b)]
-    return run("matmul", a, b, None, out, stream, (layout, tier, None, False, kernel))
+    return run("matmul", a, b, None, out, stream, (layout, tier, None, False, kernel, out_dtype))

@@ -8,15 +8,13 @@ from math import prod
 from typing import Any
 
 from ptxgen.activation import CODES
-from ptxgen.contract import ACTIVATIONS, DTYPES, OPERATIONS
+from ptxgen.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.interp.profile import KernelProfile, Profiler
 from ptxgen.ops.launch import prepare
 from ptxgen.ops.problem import Problem
-from ptxgen.spec import DIM_MAX, Route
+from ptxgen.spec import ACTIVATION_SHIFT, DIM_MAX, Route
 
-_FLOAT = 4
-"""Bytes of an f32, operand and result."""
 _LINE_INFO = "--generate-line-info"
 
 
@@ -137,7 +135,8 @@ def profile(
             raise ShapeError(f"{name} is {size}; takes 1 to {DIM_MAX}")
     if activation not in (None, *ACTIVATIONS):
         raise OptionError(f"activation is {activation!r}; takes None, {', '.join(ACTIVATIONS)}")
-    route, op, storage = _route(kernel, op)
+    route, op, storage, dtype, tier = _route(kernel, op)
+    itemsize = ITEMSIZE[dtype]
     observer = Profiler()
     device = CpuDevice(observer=observer)
     sources = {spec.name: render(spec) for spec in route.kernels} if lines else {}
@@ -153,15 +152,15 @@ def profile(
         storage=storage,
         dims=(m, n, k),
         lds=(shapes[0][1], shapes[1][1]),
-        aligns=(_align(shapes[0][1]), _align(shapes[1][1])),
+        aligns=(_align(shapes[0][1] * itemsize), _align(shapes[1][1] * itemsize)),
         own=(m, n, k),
         shape=(m, n),
         swapped=False,
     )
-    flags = CODES[activation or "none"] << 8
-    launch = prepare(problem, device, n, flags, dtype=DTYPES["float32"], tier="simt", kernel=kernel)
-    pointers = [_filled(device, prod(shape)) for shape in (*shapes, (n,))]
-    result = device.alloc(m * n * _FLOAT)
+    flags = CODES[activation or "none"] << ACTIVATION_SHIFT
+    launch = prepare(problem, device, n, flags, dtype=dtype, tier=tier, kernel=kernel)
+    pointers = [_filled(device, prod(shape) * itemsize) for shape in (*shapes, (n,))]
+    result = device.alloc(m * n * itemsize)
     a, b, addend = pointers
     launch.fire(0, a, b, addend if bias else 0, result)
     elements = sum(map(prod, shapes)) + m * n + (n if bias else 0)
@@ -172,36 +171,36 @@ def profile(
         m=m,
         n=n,
         k=k,
-        minimum_bytes=elements * _FLOAT,
+        minimum_bytes=elements * itemsize,
         kernels=observer.kernels(sources),
     )
 
 
-def _filled(device: Any, elements: int) -> int:
-    pointer: int = device.alloc(elements * _FLOAT)
-    device.memset(pointer, 0, elements * _FLOAT)
+def _filled(device: Any, nbytes: int) -> int:
+    pointer: int = device.alloc(nbytes)
+    device.memset(pointer, 0, nbytes)
     return pointer
 
 
-def _align(elements: int) -> int:
-    """The alignment of rows of so many elements, as routes count it."""
-    low = elements * _FLOAT | 16
+def _align(nbytes: int) -> int:
+    """The alignment of rows of so many bytes, as routes count it."""
+    low = nbytes | 16
     return low & -low
 
 
-def _route(kernel: str, op: str | None) -> tuple[Route, str, str]:
-    """The route that starts with ``kernel``, an operation that takes it, and its storage."""
+def _route(kernel: str, op: str | None) -> tuple[Route, str, str, str, str]:
+    """The route that starts with ``kernel``, an operation, its storage, and the dtype and tier."""
     import difflib
 
     from ptxgen.tiles import ROUTES, SPECS
 
     found = [
-        (route, operation.name, layout)
-        for (layout, plan), table in ROUTES.items()
+        (route, operation.name, layout, dtype, tier)
+        for (layout, plan, dtype, tier), table in ROUTES.items()
         for route in table
         if route.name == kernel
         for operation in OPERATIONS.values()
-        if operation.plan.name == plan
+        if operation.plan_name == plan
         and any(product.layout == layout for product in operation.products.values())
     ]
     if not found:
@@ -224,5 +223,5 @@ def _route(kernel: str, op: str | None) -> tuple[Route, str, str]:
     for one in found:
         if one[1] == op:
             return one
-    names = dict.fromkeys(name for _, name, _ in found)
+    names = dict.fromkeys(name for _, name, *_ in found)
     raise OptionError(f"op is {op!r}, which does not route to {kernel}; takes {', '.join(names)}")

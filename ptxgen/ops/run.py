@@ -18,14 +18,24 @@ from ptxgen.contract import ACTIVATIONS, AUTO_TIER, DTYPES, OPERATIONS, TIERS
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
 from ptxgen.ops.launch import launch, remember, storage_of
 from ptxgen.ops.problem import alignment, contiguous_copy, read
-from ptxgen.runtime import ArrayView, Call, extent, framework_of, resolve, torch_current, torch_key
+from ptxgen.runtime import (
+    ArrayView,
+    Call,
+    extent,
+    framework_of,
+    resolve,
+    torch_current,
+    torch_key,
+    view,
+)
 from ptxgen.runtime.dlpack import contiguous_strides
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
 
-ACCUMULATE = 1
-"""Bit of the kernels' flags: add to what is there. The activation's code is above bit 8."""
+Options = tuple[str, str, str | None, bool, str | None, str | None]
+"""layout, tier, activation, accumulate, kernel, dtype of the result."""
 
-Options = tuple[str, str, str | None, bool, str | None]
-"""layout, tier, activation, accumulate, kernel."""
+RESULT_F32 = frozenset({"linear_wgrad"})
+"""Operations whose result is float32 unless something else is asked for."""
 
 
 class _Entry:
@@ -114,7 +124,7 @@ def _careful(
     options: Options,
     key: tuple[Any, ...] | None,
 ) -> Any:
-    layout, _, activation, accumulate, kernel = options
+    layout, _, activation, accumulate, kernel, out_dtype = options
     operation = OPERATIONS[op]
     first, second = operation.arguments
     _check_options(options, out)
@@ -126,12 +136,17 @@ def _careful(
     call = Call(given, stream)
     dtype, tier = _check_dtypes(call.views, options[1])
     problem = read(operation, layout, *_as_computed(call), storage_of(kernel))
-    target = call.output(problem.shape, "float32", out, read=accumulate)
+    wanted = _result_dtype(op, call, out, out_dtype)
+    target = call.output(problem.shape, wanted, out, read=accumulate)
     ldc = _check_out(target)
     m, n, _ = problem.dims
     if m == 0 or n == 0:
         return call.finish()
-    flags = (ACCUMULATE if accumulate else 0) | CODES[activation or "none"] << 8
+    flags = CODES[activation or "none"] << ACTIVATION_SHIFT
+    flags |= ACCUMULATE if accumulate else 0
+    operands = call.views[first].dtype
+    flags |= OUT_F32 if wanted != operands else 0
+    flags |= BIAS_F32 if bias is not None and call.views["bias"].dtype != operands else 0
     prepared = launch(problem, call.device, ldc, flags, dtype=dtype, tier=tier, kernel=kernel)
     call.stage()
     views = call.views
@@ -146,11 +161,13 @@ def _careful(
 
 
 def _check_options(options: Options, out: Any) -> None:
-    _, tier, activation, accumulate, kernel = options
+    _, tier, activation, accumulate, kernel, out_dtype = options
     _check_choice("tier", tier, ("auto", *TIERS))
     _check_choice("activation", activation, (None, *ACTIVATIONS))
     if kernel is not None and not isinstance(kernel, str):
         raise OptionError(f"kernel is {kernel!r}; takes None or the name of a kernel")
+    if not (out_dtype is None or isinstance(out_dtype, str)):
+        raise OptionError(f"out_dtype is {out_dtype!r}; takes None or the name of a dtype")
     if accumulate and out is None:
         raise OptionError("accumulate=True adds to out, but out is None; pass out=")
 
@@ -194,9 +211,30 @@ def _check_dtypes(views: dict[str, ArrayView], tier: str) -> tuple[str, str]:
     if b.dtype != a.dtype:
         raise DtypeError(f"{second} has dtype {b.dtype}; takes {a.dtype}, that of {first}")
     bias = views.get("bias")
-    if bias is not None and bias.dtype != "float32":
-        raise DtypeError(f"bias has dtype {bias.dtype}; takes float32")
+    if bias is not None and bias.dtype not in (accepted := _mixed(a.dtype)):
+        raise DtypeError(f"bias has dtype {bias.dtype}; takes {' or '.join(accepted)}")
     return served[a.dtype], tier
+
+
+def _mixed(dtype: str) -> tuple[str, ...]:
+    """The dtypes that bias and result may have beside operands of ``dtype``."""
+    return tuple(dict.fromkeys((dtype, "float32")))
+
+
+def _result_dtype(op: str, call: Call, out: Any, asked: str | None) -> str:
+    """The dtype of the result: as asked for, that of ``out``, or the operation's own."""
+    dtype = call.views[OPERATIONS[op].arguments[0]].dtype
+    accepted = _mixed(dtype)
+    if asked is not None:
+        if asked not in accepted:
+            raise DtypeError(f"out_dtype is {asked!r}; takes {' or '.join(map(repr, accepted))}")
+        return asked
+    if out is not None:
+        found = view(out, "out", call.stream).dtype
+        if found not in accepted:
+            raise DtypeError(f"out has dtype {found}; takes {' or '.join(accepted)}")
+        return found
+    return "float32" if op in RESULT_F32 else dtype
 
 
 def _as_computed(call: Call) -> tuple[dict[str, ArrayView], ArrayView | None]:
@@ -234,8 +272,8 @@ def _learn(
     everything = [*views.values(), target]
     if any(v.framework != "torch" or v.kind != "cuda" for v in everything):
         return
-    for view in everything:
-        kind = type(view.owner)
+    for seen in everything:
+        kind = type(seen.owner)
         if (kind.__module__, kind.__name__) not in (
             ("torch", "Tensor"),
             ("torch.nn.parameter", "Parameter"),
@@ -243,7 +281,7 @@ def _learn(
             return
         _tensors.add(kind)
         _optional.add(kind)
-    if key is None or any(1 not in view.strides for view in everything):
+    if key is None or any(1 not in seen.strides for seen in everything):
         return
     torch = sys.modules["torch"]
     entry = _Entry()
@@ -252,13 +290,27 @@ def _learn(
     entry.bias_bytes = bias_bytes[0] if bias_bytes else 0
     entry.out_bytes = _nbytes(target)
     entry.grad_enabled = torch.is_grad_enabled
-    entry.empty = partial(
-        torch.empty,
-        target.shape,
-        dtype=getattr(torch, target.dtype),
-        device=torch.device("cuda", target.index),
-    )
+    entry.empty = _allocator(torch, target)
     remember(_entries, key, entry)
+
+
+def _allocator(torch: Any, target: ArrayView) -> Callable[[], Any]:
+    """Makes results like ``target``, which is contiguous where this is asked.
+
+    In the way of torch's own compiled code, if this torch has it (private; a third of the cost
+    of ``torch.empty``). That allocates on the current GPU, so it is asked which one that is.
+    """
+    shape, dtype, index = target.shape, getattr(torch, target.dtype), target.index
+    slow = partial(torch.empty, shape, dtype=dtype, device=torch.device("cuda", index))
+    guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+    fast = getattr(guards, "_empty_strided_cuda", None)
+    current = getattr(torch._C, "_cuda_getDevice", None)
+    if fast is None or current is None:
+        return slow
+    strides = contiguous_strides(shape)
+    if torch.cuda.device_count() == 1:
+        return partial(fast, shape, strides, dtype)
+    return lambda: fast(shape, strides, dtype) if current() == index else slow()
 
 
 def _nbytes(view: ArrayView) -> int:

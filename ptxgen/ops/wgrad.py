@@ -15,6 +15,7 @@ def linear_wgrad(
     tier: str = "auto",
     out: Any = None,
     accumulate: bool = False,
+    out_dtype: str | None = None,
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:
@@ -23,12 +24,13 @@ def linear_wgrad(
     Shapes
         ``x`` ``[..., K]``, ``dy`` ``[..., N]`` with the same leading dimensions; the result is
         stored like the weight: ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``). An empty
-        batch gives zeros. The result is float32.
+        batch gives zeros. The result is float32 unless ``out`` or ``out_dtype`` give
+        the operands' dtype (one rounding, after everything).
     Bits
-        Contract ``fma/1``: ``acc = fma(x[m], dy[m], acc)`` in f32 from +0.0, m ascending, in chunks
-        whose length depends on the shape only (:data:`ptxgen.contract.BATCH`), chunks added
-        ascending; with ``accumulate`` then ``+ out`` in f32 (so an old -0.0 plus nothing becomes
-        +0.0). :func:`ptxgen.reference.linear_wgrad` returns the same bits (``out_old=``).
+        The contracts of :func:`ptxgen.linear`, summed over m ascending in chunks whose length
+        depends on the shape only (:data:`ptxgen.contract.BATCH` and ``TC_BATCH``), chunks added
+        ascending in f32; with ``accumulate`` then ``+ out`` in f32 (so an old -0.0 plus nothing
+        becomes +0.0). :func:`ptxgen.reference.linear_wgrad` returns the same bits (``out_old=``).
 
     ``accumulate`` adds to ``out``, which must be given then. x and dy are read in rows of stride 1;
     transposed views are refused. Everything else is as in :func:`ptxgen.linear`.
@@ -43,5 +45,5 @@ def linear_wgrad(
     """
     if layout != "kn":
         check_layout(layout)
-    options = layout, tier, None, bool(accumulate), kernel
+    options = layout, tier, None, bool(accumulate), kernel, out_dtype
     return run("linear_wgrad", x, dy, None, out, stream, options)

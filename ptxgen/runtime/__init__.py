@@ -61,7 +61,7 @@ from ptxgen.runtime.device import (
     set_default_device,
     use_device,
 )
-from ptxgen.runtime.launch import GEMM_PARAMS, Launch, ScratchLaunch
+from ptxgen.runtime.launch import GEMM_PARAMS, Launch, ScratchLaunch, TensorBox
 from ptxgen.runtime.stream import cupy_current, resolve, torch_current
 
 __all__ = [
@@ -73,6 +73,7 @@ __all__ = [
     "Function",
     "Launch",
     "ScratchLaunch",
+    "TensorBox",
     "cupy_current",
     "default_device",
     "devices",

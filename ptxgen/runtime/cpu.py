@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ptxgen.errors import DeviceError, MemoryFault
 from ptxgen.runtime.device import Device, Function
+from ptxgen.runtime.launch import TensorBox
 
 if TYPE_CHECKING:
     from ptxgen.interp import Program
 
+GPU = "NVIDIA H200"
 SMS = 132
 MAX_SHARED = 227 << 10
 
@@ -46,6 +48,11 @@ class CpuDevice(Device):
         self.memory = GlobalMemory()
         self._programs: list[Program] = []
         self._lock = threading.RLock()
+
+    @property
+    def gpu(self) -> str:
+        """The GPU that it stands for."""
+        return GPU
 
     # -- kernels ------------------------------------------------------------------
     def _load(self, image: bytes, symbol: str) -> int:
@@ -96,6 +103,14 @@ class CpuDevice(Device):
             except DeviceError as error:
                 error.add_note(f"launching {function.symbol} on {self}: {what}")
                 raise
+
+    def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
+        """See :meth:`Device.tensor_map`."""
+        from ptxgen.interp.tma import TensorMap
+
+        return TensorMap(
+            pointer, box.itemsize, box.size, (box.pitch,), box.box, swizzle=box.swizzle
+        ).encode()
 
     # -- memory -------------------------------------------------------------------
     def alloc(self, nbytes: int) -> int:

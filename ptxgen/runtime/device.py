@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from ptxgen.errors import DeviceError, NoGpuError, OptionError
-from ptxgen.runtime.launch import GenericLaunch, Launch
+from ptxgen.runtime.launch import GenericLaunch, Launch, TensorBox
 from ptxgen.runtime.workspace import Workspace
 
 DEFAULT_SHARED_LIMIT = 48 * 1024
@@ -78,6 +78,11 @@ class Device(ABC):
         major, minor = self.compute
         return _TARGETS.get(self.compute, f"sm_{major}{minor}")
 
+    @property
+    def gpu(self) -> str:
+        """The name of the GPU whose measured profile fits (:mod:`ptxgen.tiles.profiles`)."""
+        return self.name
+
     def load(self, image: bytes, symbol: str, shared_bytes: int = 0) -> Function:
         """Loads ``symbol`` from a cubin and allows it ``shared_bytes`` of dynamic shared memory.
 
@@ -122,13 +127,18 @@ class Device(ABC):
         params: bytes,
         pointers: int,
         what: str,
+        maps: tuple[TensorBox, ...] = (),
+        programmatic: bool = False,
     ) -> Launch:
         """A launch of ``function`` that only needs pointers and a stream to be fired.
 
         ``params`` is the packed parameter list; its first ``pointers`` 8-byte slots are
-        rewritten by each firing. ``what`` describes the problem in error messages.
+        rewritten by each firing, as are the tensor maps behind it (``maps``). ``what``
+        describes the problem in error messages. ``programmatic`` permits the launch to start
+        before the one ahead of it in its stream has ended; its kernel must wait for that end by
+        itself (``griddepcontrol.wait``). A device without overlap has nothing to do for it.
         """
-        return GenericLaunch(function, grid, block, params, pointers, what)
+        return GenericLaunch(function, grid, block, params, pointers, what, maps)
 
     def retain(self, stream: int, owners: object) -> None:
         """Keeps ``owners`` alive until the work enqueued on ``stream`` so far has finished."""
@@ -162,6 +172,10 @@ class Device(ABC):
         what: str,
     ) -> None:
         """Enqueues one launch with the packed parameter list ``params``."""
+
+    @abstractmethod
+    def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
+        """The tensor map of ``box`` at ``pointer``, as kernels of this device take it."""
 
     @abstractmethod
     def alloc(self, nbytes: int) -> int:

@@ -10,19 +10,24 @@ import numpy as np
 import pytest
 from bits import KINDS, operand, same_bits
 from gpu_arrays import (
+    NAMES,
     Guarded,
     admits,
     chunk_of,
     edge_shapes,
     first_kernels,
+    from_host,
+    integers,
     naive,
     operand_on_gpu,
     same_on_gpu,
+    tier_of,
+    to_host,
 )
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.contract import ACTIVATIONS
+from ptxgen.contract import ACTIVATIONS, ITEMSIZE, TIERS
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError
 from ptxgen.ops.launch import architecture
@@ -41,56 +46,113 @@ pytestmark = [
 ROUTES_BY_NAME = first_kernels()
 SEED = 20250
 
+NUMBERS = [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
+numbers = pytest.mark.parametrize(("dtype", "tier"), NUMBERS)
+every_kernel = pytest.mark.parametrize("name", sorted(ROUTES_BY_NAME))
+
+
+def launched(params):
+    """The kernels that a test with these parameters may launch."""
+    if "name" in params:
+        return {params["name"]}
+    wanted = params.get("dtype"), params.get("tier", "tc")
+    firsts = {name: route.kernels[0] for name, (_, route) in ROUTES_BY_NAME.items()}
+    return {name for name, spec in firsts.items() if (spec.dtype, tier_of(spec)) == wanted}
+
 
 @pytest.fixture(scope="module", autouse=True)
-def device():
-    """The GPU, with all kernels compiled (in parallel, into the cache)."""
+def device(request):
+    """The GPU, with the kernels of the chosen tests compiled (in parallel, into the cache)."""
     from ptxgen.compile import Job, compile_many
     from ptxgen.render import render
 
     found = get_device("cuda")
     arch = architecture(found)
-    routes = [r for _, r in ROUTES_BY_NAME.values() if all(k.runs_on(arch) for k in r.kernels)]
+    items = [item for item in request.session.items if item.path == request.path]
+    names = set().union(
+        *(launched(item.callspec.params) for item in items if hasattr(item, "callspec"))
+    )
+    routes = [ROUTES_BY_NAME[name][1] for name in sorted(names)]
+    routes = [r for r in routes if all(k.runs_on(arch) for k in r.kernels)]
     specs = {k.name: k for r in routes for k in r.kernels}
     compile_many([Job(render(s), s.name, found.arch) for s in specs.values()])
     return found
 
 
 def cuda(values):
-    return torch.from_numpy(np.ascontiguousarray(values)).cuda()
+    return from_host(torch, values).cuda()
 
 
-@functools.lru_cache(maxsize=64)
-def case(m, n, k, kind):
-    """Operands and bias of a product, on the host."""
+def torch_type(dtype):
+    return getattr(torch, NAMES[dtype])
+
+
+def beside(dtype, turn):
+    """The dtype of a bias or result beside operands of ``dtype``: theirs, or f32."""
+    return "f32" if turn % 2 else dtype
+
+
+def twin(name):
+    """Whether the kernel is one of bf16 but for its dtype, and so is tested less."""
+    found = ROUTES_BY_NAME[name][1].kernels[0].dtype
+    return found == "f16" and name.replace("_f16_", "_bf16_") in ROUTES_BY_NAME
+
+
+@functools.lru_cache(maxsize=128)
+def case(m, n, k, kind, dtype="f32"):
+    """Operands of a product, on the host; bias and old result in their dtype and in f32."""
     rng = np.random.default_rng([SEED, m, n, k, KINDS.index(kind)])
-    return operand(rng, (m, k), kind), operand(rng, (k, n), kind), operand(rng, (n,), kind)
+    x, w = operand(rng, (m, k), kind, dtype), operand(rng, (k, n), kind, dtype)
+    both = dict.fromkeys((dtype, "f32"))
+    biases = {one: operand(rng, (n,), kind, one) for one in both}
+    return x, w, biases, {one: operand(rng, (m, n), kind, one) for one in both}
 
 
-@functools.lru_cache(maxsize=256)
-def oracle(m, n, k, kind, activation, with_bias):
-    x, w, bias = case(m, n, k, kind)
-    return reference.linear(x, w, bias if with_bias else None, activation=activation)
+@functools.lru_cache(maxsize=512)
+def oracle(m, n, k, kind, activation, bias, dtype, tier, out, arch):
+    """``bias``: its dtype, or None."""
+    x, w, biases, _ = case(m, n, k, kind, dtype)
+    return reference.linear(
+        x,
+        w,
+        biases[bias] if bias else None,
+        activation=activation,
+        tier=tier,
+        out_dtype=NAMES[out],
+        arch=arch,
+    )
 
 
-@functools.lru_cache(maxsize=64)
-def oracle_wgrad(m, n, k, kind):
+@functools.lru_cache(maxsize=128)
+def oracle_wgrad(m, n, k, kind, dtype, tier, out, arch):
     """Product dimensions: [m, n], summed over k."""
-    x, dy, _ = case(m, n, k, kind)
-    old = operand(np.random.default_rng([SEED, m, n]), (m, n), kind)
-    return reference.linear_wgrad(np.ascontiguousarray(x.T), dy, out_old=old)
+    x, dy, _, olds = case(m, n, k, kind, dtype)
+    how = {"tier": tier, "out_dtype": NAMES[out], "arch": arch}
+    return reference.linear_wgrad(np.ascontiguousarray(x.T), dy, out_old=olds[out], **how)
 
 
 # -- the yardstick ----------------------------------------------------------------------
 
 
+@numbers
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_plain_kernel_is_the_oracle(kind):
-    for m, n, k in ((1, 1, 1), (3, 70, 33), (37, 41, 130), (5, 7, 0), (3, 4, 2100)):
-        x, w, bias = case(m, n, k, kind)
-        expected = oracle(m, n, k, kind, "none", True)
-        got = naive(torch, cuda(x), cuda(w.T).T, chunk_of("linear", m, n, k), bias=cuda(bias))
-        same_bits(got.cpu(), expected, seed=SEED, spec="naive", what=f"{m, n, k} {kind}")
+def test_the_plain_kernel_is_the_oracle(kind, dtype, tier, device):
+    arch = architecture(device)
+    for i, (m, n, k) in enumerate(((1, 1, 1), (3, 70, 33), (37, 41, 130), (5, 7, 0), (3, 4, 2100))):
+        x, w, biases, _ = case(m, n, k, kind, dtype)
+        out, bias = beside(dtype, i), beside(dtype, i // 2)
+        expected = oracle(m, n, k, kind, "none", bias, dtype, tier, out, arch)
+        got = naive(
+            torch,
+            cuda(x),
+            cuda(w.T).T,
+            chunk_of("linear", m, n, k, tier),
+            bias=cuda(biases[bias]),
+            tier=tier,
+            out_dtype=out,
+        )
+        what = f"{m, n, k} {kind} {dtype}"
+        same_bits(to_host(torch, got), expected, seed=SEED, spec="naive", what=what)
 
 
 # -- every kernel, forced ---------------------------------------------------------------
@@ -106,18 +168,31 @@ SMALL = (
 )
 
 
-def forced(run, name, op, m, n, k, aligned, device):
+def alignments(dtype, turn):
+    """16 bytes, and one of the others, in turn."""
+    others = (4,) if dtype == "f32" else (2, 4, 8)
+    return 16, others[turn % len(others)]
+
+
+def forced(run, name, op, m, n, k, align, device):
     """Runs a forced kernel where it is correct; elsewhere checks that it is refused."""
     _, route = ROUTES_BY_NAME[name]
     arch = architecture(device)
     if not all(kernel.runs_on(arch) for kernel in route.kernels):
         pytest.skip(f"{name} does not run on {arch}")
-    if admits(route, op, m, n, k, aligned=aligned, sms=device.sms):
-        run(kernel=name)
+    run = partial(run, kernel=name, tier=tier_of(route.kernels[0]))
+    if admits(route, op, m, n, k, align=align, sms=device.sms):
+        run()
         return True
     with pytest.raises(OptionError, match="it requires"):
-        run(kernel=name)
+        run()
     return False
+
+
+def least(name, aligned, off):
+    """At least so many of a test's problems a kernel serves: those aligned, or half of all."""
+    asks = any(f"16 <= ALIGN_{x}" in str(ROUTES_BY_NAME[name][1].requires) for x in "AB")
+    return (aligned if asks else aligned + off) // (6 if twin(name) else 2)
 
 
 def intact(what, *guards):
@@ -125,48 +200,65 @@ def intact(what, *guards):
         assert guard.intact(), f"{what}: wrote beside an array of shape {list(guard.view.shape)}"
 
 
-@pytest.mark.parametrize("name", sorted(ROUTES_BY_NAME))
+@every_kernel
 def test_forced_kernel_equals_the_oracle(name, device):
-    layout, _ = ROUTES_BY_NAME[name]
+    layout, route = ROUTES_BY_NAME[name]
+    dtype, tier = route.kernels[0].dtype, tier_of(route.kernels[0])
     served = 0
-    for (i, (m, n, k)), kind, aligned in itertools.product(enumerate(SMALL), KINDS, (True, False)):
-        x, w, bias = case(m, n, k, kind)
-        activation = ACTIVATIONS[(i + KINDS.index(kind)) % len(ACTIVATIONS)]
-        a, guard_a = operand_on_gpu(torch, x, turned=layout[0] == "T", aligned=aligned)
-        b, guard_b = operand_on_gpu(torch, w, turned=layout[1] == "T", aligned=aligned)
-        out = Guarded(torch, m, n, pitch=n + 3, offset=i % 3)
-        run = partial(ptxgen.linear, a, b, cuda(bias), activation=activation, out=out.view)
-        if not forced(run, name, "linear", m, n, k, aligned, device):
+    for i, ((m, n, k), kind) in enumerate(itertools.product(SMALL, KINDS)):
+        if twin(name) and i % 3 != len(name) % 3:
             continue
-        served += 1
-        what = f"linear {m, n, k} {kind} {activation} aligned={aligned}"
-        expected = oracle(m, n, k, kind, activation, True)
-        same_bits(out.view.cpu(), expected, seed=SEED, spec=name, what=what)
-        intact(what, out, guard_a, guard_b)
-    assert served >= 10
+        x, w, biases, _ = case(m, n, k, kind, dtype)
+        activation = ACTIVATIONS[(i + i // 5) % len(ACTIVATIONS)]
+        for turn, align in enumerate(alignments(dtype, i)):
+            bias, kind_out = beside(dtype, i), beside(dtype, i // 2 + turn)
+            how = {"dtype": dtype, "align": align}
+            a, guard_a = operand_on_gpu(torch, x, turned=layout[0] == "T", **how)
+            b, guard_b = operand_on_gpu(torch, w, turned=layout[1] == "T", **how)
+            out = Guarded(torch, m, n, dtype=kind_out, pitch=n + 3, offset=i % 3)
+            vector = cuda(biases[bias])
+            run = partial(ptxgen.linear, a, b, vector, activation=activation, out=out.view)
+            if not forced(run, name, "linear", m, n, k, align, device):
+                continue
+            served += 1
+            what = f"linear {m, n, k} {kind} {activation} align={align} {bias} {kind_out}"
+            expected = oracle(
+                m, n, k, kind, activation, bias, dtype, tier, kind_out, architecture(device)
+            )
+            same_bits(to_host(torch, out.view), expected, seed=SEED, spec=name, what=what)
+            intact(what, out, guard_a, guard_b)
+    assert served >= min(least(name, 35, 35), 10)
 
 
-@pytest.mark.parametrize("name", sorted(ROUTES_BY_NAME))
+@every_kernel
 def test_forced_kernel_at_the_edges_of_its_tile(name, device):
     layout, route = ROUTES_BY_NAME[name]
+    dtype, tier = route.kernels[0].dtype, tier_of(route.kernels[0])
     served = 0
-    for (m, n, k), aligned in itertools.product(edge_shapes(route.kernels[0]), (True, False)):
-        x, w, bias = case(m, n, k, "normal")
-        a, guard_a = operand_on_gpu(torch, x, turned=layout[0] == "T", aligned=aligned)
-        b, guard_b = operand_on_gpu(torch, w, turned=layout[1] == "T", aligned=aligned)
-        out = Guarded(torch, m, n, pitch=n + m % 4)
-        some_bias = cuda(bias) if m % 2 else None
-        run = partial(ptxgen.linear, a, b, some_bias, out=out.view)
-        if not forced(run, name, "linear", m, n, k, aligned, device):
+    for i, (m, n, k) in enumerate(edge_shapes(route.kernels[0])):
+        if twin(name) and i % 3 != len(name) % 3:
             continue
-        served += 1
-        what = f"linear {m, n, k} aligned={aligned}"
-        expected = naive(torch, a, b, chunk_of("linear", m, n, k), bias=some_bias)
-        if not same_on_gpu(torch, out.view, expected):
-            same_bits(out.view.cpu(), expected.cpu(), seed=SEED, spec=name, what=what)
-        assert out.written(), what
-        intact(what, out, guard_a, guard_b)
-    assert served >= 20
+        x, w, biases, _ = case(m, n, k, "normal", dtype)
+        for align in alignments(dtype, i):
+            how = {"dtype": dtype, "align": align}
+            a, guard_a = operand_on_gpu(torch, x, turned=layout[0] == "T", **how)
+            b, guard_b = operand_on_gpu(torch, w, turned=layout[1] == "T", **how)
+            kind_out = beside(dtype, i // 2)
+            out = Guarded(torch, m, n, dtype=kind_out, pitch=n + m % 4)
+            some_bias = cuda(biases[beside(dtype, i // 4)]) if m % 2 else None
+            run = partial(ptxgen.linear, a, b, some_bias, out=out.view)
+            if not forced(run, name, "linear", m, n, k, align, device):
+                continue
+            served += 1
+            what = f"linear {m, n, k} align={align}"
+            chunk = chunk_of("linear", m, n, k, tier)
+            expected = naive(torch, a, b, chunk, bias=some_bias, tier=tier, out_dtype=kind_out)
+            if not same_on_gpu(torch, out.view, expected):
+                got, wanted = to_host(torch, out.view), to_host(torch, expected)
+                same_bits(got, wanted, seed=SEED, spec=name, what=what)
+            assert out.written(), what
+            intact(what, out, guard_a, guard_b)
+    assert served >= min(least(name, 35, 35), 20)
 
 
 @pytest.mark.parametrize(
@@ -174,29 +266,142 @@ def test_forced_kernel_at_the_edges_of_its_tile(name, device):
 )
 def test_forced_kernel_accumulates(name, device):
     _, route = ROUTES_BY_NAME[name]
+    dtype, tier = route.kernels[0].dtype, tier_of(route.kernels[0])
     shapes = [(s, kind) for s in (*SMALL, (70, 41, 0)) for kind in KINDS]
     shapes += [(s, "normal") for s in edge_shapes(route.kernels[0])[::3]]
     served = 0
-    for ((m, n, k), kind), aligned in itertools.product(shapes, (True, False)):
-        x, dy, _ = case(m, n, k, kind)
-        # As the batch stores them: [k, m] and [k, n].
-        a, guard_a = operand_on_gpu(torch, x.T, aligned=aligned)
-        b, guard_b = operand_on_gpu(torch, dy, aligned=aligned)
-        old = operand(np.random.default_rng([SEED, m, n]), (m, n), kind)
-        out = Guarded(torch, m, n, pitch=n + 1, values=old)
-        run = partial(ptxgen.linear_wgrad, a, b, out=out.view, accumulate=True)
-        if not forced(run, name, "linear_wgrad", m, n, k, aligned, device):
+    for i, ((m, n, k), kind) in enumerate(shapes):
+        if twin(name) and i % 3 != len(name) % 3:
             continue
-        served += 1
-        what = f"linear_wgrad {m, n, k} {kind} aligned={aligned}"
-        if m * n * k < 10**6:
-            expected = oracle_wgrad(m, n, k, kind)
-        else:
-            chunk = chunk_of("linear_wgrad", m, n, k)
-            expected = naive(torch, a.T, b, chunk, out=cuda(old), accumulate=True).cpu()
-        same_bits(out.view.cpu(), expected, seed=SEED, spec=name, what=what)
-        intact(what, out, guard_a, guard_b)
-    assert served >= 10
+        x, dy, _, olds = case(m, n, k, kind, dtype)
+        for align in alignments(dtype, i):
+            # As the batch stores them: [k, m] and [k, n].
+            a, guard_a = operand_on_gpu(torch, x.T, dtype=dtype, align=align)
+            b, guard_b = operand_on_gpu(torch, dy, dtype=dtype, align=align)
+            kind_out = beside(dtype, i + i // 5)
+            old = olds[kind_out]
+            out = Guarded(torch, m, n, dtype=kind_out, pitch=n + 1, values=old)
+            run = partial(ptxgen.linear_wgrad, a, b, out=out.view, accumulate=True)
+            if not forced(run, name, "linear_wgrad", m, n, k, align, device):
+                continue
+            served += 1
+            what = f"linear_wgrad {m, n, k} {kind} align={align} {kind_out}"
+            if m * n * k < 10**6:
+                expected = oracle_wgrad(m, n, k, kind, dtype, tier, kind_out, architecture(device))
+            else:
+                chunk = chunk_of("linear_wgrad", m, n, k, tier)
+                how = {"out": cuda(old), "accumulate": True, "tier": tier, "out_dtype": kind_out}
+                expected = to_host(torch, naive(torch, a.T, b, chunk, **how))
+            same_bits(to_host(torch, out.view), expected, seed=SEED, spec=name, what=what)
+            intact(what, out, guard_a, guard_b)
+    assert served >= min(least(name, 52, 52), 10)
+
+
+# -- every kernel, on millions of hard numbers --------------------------------------------
+
+HARD = {
+    "normal": (1 << 12, 1 << 12), "wide": (1 << 12, 1 << 12), "cancelling": (1 << 12, 1 << 12),
+    "subnormal": (1 << 12, 1 << 12), "special": (1 << 12, 1 << 12), "long": (1 << 9, 1 << 16),
+}  # fmt: skip
+"""Distributions: the outputs are square, of this edge; reduction length."""
+
+
+def hard(kind, dtype, outer, length):
+    """A factor [outer, length] on the GPU.
+
+    "wide": factors whose products and partial sums go over many binades. "cancelling": pairs of
+    opposite products. "subnormal": rows of small numbers, subnormal ones among them. "special":
+    a NaN, an infinity or a huge number here and there, and zeros of both signs.
+    """
+    x = torch.randn((outer, length), device="cuda", generator=generator())
+
+    def pick(values, shape):
+        table = torch.tensor(values, dtype=torch.float32, device="cuda")
+        index = torch.randint(len(values), shape, device="cuda", generator=generator())
+        return table[index]
+
+    if kind in ("wide", "long"):
+        span = 20 if dtype == "bf16" else 6
+        x *= pick([2.0**i for i in range(-span, span + 1)], x.shape)
+    elif kind == "cancelling":
+        x[:, length // 2 :] = x[:, : length // 2] * pick([-1.0, 1.0], (outer, 1))
+        x *= pick([1.0, 1.0 + 2.0**-7], x.shape)
+    elif kind == "subnormal":
+        small = [2.0**-132, 2.0**-126, 2.0**-70, 2.0**-64, 1.0]
+        if dtype == "f16":
+            small = [2.0**-24, 2.0**-20, 2.0**-14, 2.0**-8, 1.0]
+        x *= pick(small, (outer, 1))
+        x *= pick([1.0, 2.0**-4], x.shape)
+    elif kind == "special":
+        largest = 3.3e38 if dtype == "bf16" else 65504.0
+        odd = [float("inf"), -float("inf"), float("nan"), largest, -largest]
+        rare = torch.rand(x.shape, device="cuda", generator=generator())
+        x = torch.where(rare < 0.1 / length, pick(odd, x.shape), x)
+        x = torch.where(rare > 0.9, pick([0.0, -0.0], x.shape), x)
+    return x.to(torch_type(dtype))
+
+
+@pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("kind", HARD)
+@pytest.mark.parametrize("dtype", TIERS["tc"])
+def test_tensor_core_kernels_agree_on_millions_of_hard_numbers(dtype, kind, layout, device):
+    """wgmma = mma.sync = the contract's plain kernel, on every output, in f32."""
+    arch = architecture(device)
+    size, length = HARD[kind]
+    a, b = hard(kind, dtype, size, length), hard(kind, dtype, size, length).T
+    if kind == "cancelling":
+        b[length // 2 :] = b[: length // 2]
+    expected = naive(torch, a, b, length, tier="tc")
+    if kind == "special":
+        assert expected.isnan().any()
+        assert expected.isinf().any()
+        assert expected.isfinite().any()
+    if kind == "subnormal" and dtype == "bf16":
+        tiny = (expected != 0) & (expected.abs() < 2.0**-126)
+        assert tiny.float().mean() > 0.05
+    x = a.T.contiguous().T if layout[0] == "T" else a.contiguous()
+    w = b.T.contiguous().T if layout[1] == "T" else b.contiguous()
+    families, out = set(), torch.empty_like(expected)
+    for name, (stored, route) in sorted(ROUTES_BY_NAME.items()):
+        spec = route.kernels[0]
+        if stored != layout or spec.dtype != dtype or tier_of(spec) != "tc":
+            continue
+        runs = all(kernel.runs_on(arch) for kernel in route.kernels)
+        if not runs or not admits(route, "matmul", size, size, length, align=16, sms=device.sms):
+            continue
+        out.fill_(float("nan") if kind != "special" else 0.0)
+        ptxgen.matmul(x, w, out=out, kernel=name)
+        compare(out, expected, f"{name} {kind}")
+        families.add(spec.family)
+    assert families == ({"mma", "wgmma"} if arch == "sm_90" else {"mma"})
+    ours = to_host(torch, expected[:48, :48])
+    bits = (to_host(torch, v) for v in (a[:48], b[:, :48]))
+    sample = reference.matmul(*bits, out_dtype="float32", arch=arch)
+    same_bits(ours, sample, seed=SEED, spec="naive", what=f"{kind} {dtype}")
+
+
+@numbers
+def test_close_to_float64(dtype, tier):
+    """Each step of a chain errs by at most 2^-24 of the sum of magnitudes (1), for each k.
+
+    (1) An fma rounds to nearest: half an ulp of a partial sum, which that sum bounds. A step of
+    the tensor cores cuts 17 terms by less than 2^-25 of the largest, and the sum by 2^-23 of it:
+    less than 2^-20.6, for 16 k. The chunks' sums are rounded once each.
+    """
+    m, k, n = 300, 3000, 500
+    for op, (rows, inner, columns) in (("linear", (m, k, n)), ("linear_wgrad", (k, m, n))):
+        x = random(rows, inner, dtype=dtype)
+        y = random(inner if op == "linear" else rows, columns, dtype=dtype)
+        left = x if op == "linear" else x.T
+        how = {"tier": tier, "out_dtype": "float32"}
+        got = getattr(ptxgen, op)(x, y, **how).double()
+        exact, size = left.double() @ y.double(), left.double().abs() @ y.double().abs()
+        steps = left.shape[1] + 130  # and a rounding for each of the chunks
+        error = (got - exact).abs()
+        assert bool((error <= size * steps * 2.0**-24).all())
+        assert bool((error <= size * 2.0**-18).all())  # and it is usually much less
+        rounded = getattr(ptxgen, op)(x, y, tier=tier, out_dtype=NAMES[dtype])
+        compare(rounded, got.float().to(torch_type(dtype)), f"{op} rounded once")
 
 
 # -- chosen kernels, large shapes -------------------------------------------------------
@@ -210,8 +415,9 @@ LARGE = (
 """(M, K, N)."""
 
 
-def random(*shape):
-    return torch.randn(shape, device="cuda", generator=generator())
+def random(*shape, dtype="f32"):
+    values = torch.randn(shape, device="cuda", generator=generator())
+    return values.to(torch_type(dtype))
 
 
 @functools.cache
@@ -221,50 +427,62 @@ def generator():
 
 def compare(got, expected, what):
     if not same_on_gpu(torch, got, expected):
-        same_bits(got.cpu(), expected.cpu(), seed=SEED, what=what)
+        same_bits(to_host(torch, got), to_host(torch, expected), seed=SEED, what=what)
 
 
+@numbers
 @pytest.mark.parametrize(("m", "k", "n"), LARGE)
-def test_large_products(m, k, n):
-    x, dy = random(m, k), random(m, n)
+def test_large_products(m, k, n, dtype, tier):
+    if dtype == "f16" and (m + k + n) % 3:
+        pytest.skip("as bf16, of which all are tested")
+    x, dy = random(m, k, dtype=dtype), random(m, n, dtype=dtype)
+    how, plain = {"tier": tier}, {"tier": tier, "out_dtype": dtype}
     for layout in ("kn", "nk"):
-        w = random(k, n) if layout == "kn" else random(n, k)
+        w = random(*((k, n) if layout == "kn" else (n, k)), dtype=dtype)
         matrix = w if layout == "kn" else w.T
-        expected = naive(torch, x, matrix, chunk_of("linear", m, n, k))
-        compare(ptxgen.linear(x, w, layout=layout), expected, f"linear {m, n, k} {layout}")
-        expected = naive(torch, dy, matrix.T, chunk_of("linear_dgrad", m, k, n))
-        got = ptxgen.linear_dgrad(dy, w, layout=layout)
+        expected = naive(torch, x, matrix, chunk_of("linear", m, n, k, tier), **plain)
+        got = ptxgen.linear(x, w, layout=layout, **how)
+        compare(got, expected, f"linear {m, n, k} {layout}")
+        expected = naive(torch, dy, matrix.T, chunk_of("linear_dgrad", m, k, n, tier), **plain)
+        got = ptxgen.linear_dgrad(dy, w, layout=layout, **how)
         compare(got, expected, f"linear_dgrad {m, n, k} {layout}")
-    expected = naive(torch, x.T, dy, chunk_of("linear_wgrad", k, n, m))
-    compare(ptxgen.linear_wgrad(x, dy), expected, f"linear_wgrad {m, n, k} kn")
+    expected = naive(torch, x.T, dy, chunk_of("linear_wgrad", k, n, m, tier), tier=tier)
+    compare(ptxgen.linear_wgrad(x, dy, **how), expected, f"linear_wgrad {m, n, k} kn")
     # The other layout is another product: A and B swapped, so a plan of its own.
-    expected = naive(torch, dy.T, x, chunk_of("linear_wgrad", n, k, m))
-    compare(ptxgen.linear_wgrad(x, dy, layout="nk"), expected, f"linear_wgrad {m, n, k} nk")
+    expected = naive(torch, dy.T, x, chunk_of("linear_wgrad", n, k, m, tier), **plain)
+    got = ptxgen.linear_wgrad(x, dy, layout="nk", out_dtype=NAMES[dtype], **how)
+    compare(got, expected, f"linear_wgrad {m, n, k} nk")
 
 
+@numbers
 @pytest.mark.parametrize("transpose_b", [False, True])
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1000, 900), (37, 2049, 300), (515, 300, 1029)])
-def test_products_of_all_storages(m, k, n, transpose_a, transpose_b):
-    a = random(k, m) if transpose_a else random(m, k)
-    b = random(n, k) if transpose_b else random(k, n)
+def test_products_of_all_storages(m, k, n, transpose_a, transpose_b, dtype, tier):
+    a = random(*((k, m) if transpose_a else (m, k)), dtype=dtype)
+    b = random(*((n, k) if transpose_b else (k, n)), dtype=dtype)
     left, right = a.T if transpose_a else a, b.T if transpose_b else b
-    expected = naive(torch, left, right, chunk_of("matmul", m, n, k))
+    chunk = chunk_of("matmul", m, n, k, tier)
+    expected = naive(torch, left, right, chunk, tier=tier, out_dtype=dtype)
     options = {"transpose_a": transpose_a, "transpose_b": transpose_b}
-    compare(ptxgen.matmul(a, b, **options), expected, f"matmul {m, n, k} {options}")
-    compare(ptxgen.matmul(left, right), expected, f"matmul of views {m, n, k} {options}")
+    got = ptxgen.matmul(a, b, tier=tier, **options)
+    compare(got, expected, f"matmul {m, n, k} {options}")
+    got = ptxgen.matmul(left, right, tier=tier)
+    compare(got, expected, f"matmul of views {m, n, k} {options}")
 
 
+@pytest.mark.parametrize(("dtype", "tier"), [n for n in NUMBERS if n[0] != "f16"])
 @pytest.mark.parametrize(
     ("m", "k", "n"), [(8, 65537, 70000), (1_100_000, 2048, 8), (65537, 3, 33000)]
 )
-def test_more_than_two_to_the_31_elements(m, k, n):
+def test_more_than_two_to_the_31_elements(m, k, n, dtype, tier):
     elements = m * k + k * n + 2 * m * n
-    if torch.cuda.mem_get_info()[0] < 5 * elements:
-        pytest.skip(f"needs {5 * elements >> 30} GiB of free GPU memory")
-    x, w = random(m, k), random(k, n)
-    expected = naive(torch, x, w, chunk_of("linear", m, n, k))
-    assert torch.equal(ptxgen.linear(x, w), expected)
+    if torch.cuda.mem_get_info()[0] < 9 * elements:
+        pytest.skip(f"needs {9 * elements >> 30} GiB of free GPU memory")
+    x, w = random(m, k, dtype=dtype), random(k, n, dtype=dtype)
+    chunk = chunk_of("linear", m, n, k, tier)
+    expected = naive(torch, x, w, chunk, tier=tier, out_dtype=dtype)
+    assert torch.equal(ptxgen.linear(x, w, tier=tier), expected)
     del x, w, expected
     torch.cuda.empty_cache()
 
@@ -279,19 +497,20 @@ WEIGHTS = (
 """(K, N)."""
 
 
-def batches(op, layout, k, n, device):
+def batches(op, layout, k, n, device, dtype, tier):
     """Every M up to 130, samples, and both sides of every border between routes."""
 
     def route(m, align):
         chosen = choose(
             op, layout, m, n, k,
             arch=architecture(device), sms=device.sms, align_a=align, align_b=align,
+            dtype=dtype, tier=tier,
         )  # fmt: skip
         return chosen.kernels
 
     borders = {
         m + d
-        for align in (4, 16)
+        for align in (ITEMSIZE[dtype], 16)
         for m in range(2, ROWS_MAX + 1)
         if route(m, align) != route(m - 1, align)
         for d in (-2, -1, 0, 1)
@@ -302,22 +521,28 @@ def batches(op, layout, k, n, device):
     return sorted(m for m in wanted if 1 <= m <= ROWS_MAX)
 
 
+@numbers
 @pytest.mark.parametrize("layout", ["kn", "nk"])
 @pytest.mark.parametrize("op", ["linear", "linear_dgrad"])
 @pytest.mark.parametrize(("k", "n"), WEIGHTS)
-def test_rows_do_not_depend_on_the_batch(op, layout, k, n, device):
-    call = getattr(ptxgen, op)
+def test_rows_do_not_depend_on_the_batch(op, layout, k, n, dtype, tier, device):
+    if dtype == "f16" and WEIGHTS.index((k, n)) % 3:
+        pytest.skip("as bf16, of which all are tested")
+    call = partial(getattr(ptxgen, op), layout=layout, tier=tier)
     inner, outer = (k, n) if op == "linear" else (n, k)
-    x, w = random(ROWS_MAX, inner), random(*((k, n) if layout == "kn" else (n, k)))
-    whole = call(x, w, layout=layout)
-    matrix = w if (layout == "kn") == (op == "linear") else w.T
-    compare(whole, naive(torch, x, matrix, chunk_of(op, 1, outer, inner)), f"{op} {k, n}")
+    x = random(ROWS_MAX, inner, dtype=dtype)
+    w = random(*((k, n) if layout == "kn" else (n, k)), dtype=dtype)
+    whole = call(x, w)
+    matrix = w if layout == "kn" else w.T
+    matrix = matrix if op == "linear" else matrix.T
+    chunk = chunk_of(op, 1, outer, inner, tier)
+    compare(whole, naive(torch, x, matrix, chunk, tier=tier, out_dtype=dtype), f"{op} {k, n}")
     rng = np.random.default_rng(SEED)
-    bits, wrong = whole.view(torch.int32), []
-    for m in batches(op, layout, k, n, device):
+    bits, wrong = integers(torch, whole), []
+    for m in batches(op, layout, k, n, device, dtype, tier):
         start = int(rng.integers(ROWS_MAX - m + 1))
-        y = call(x[start : start + m], w, layout=layout)
-        if not torch.equal(y.view(torch.int32), bits[start : start + m]):
+        y = call(x[start : start + m], w)
+        if not torch.equal(integers(torch, y), bits[start : start + m]):
             wrong.append((m, start))
     assert not wrong, f"seed {SEED}: rows of {op} {layout} K={k} N={n} differ at (M, first row)"
 
@@ -327,17 +552,20 @@ def test_rows_do_not_depend_on_the_batch(op, layout, k, n, device):
 REPEATED = ((1, 4096, 1024), (32, 2048, 512), (300, 333, 77), (1024, 1024, 1024))
 
 
+@numbers
 @pytest.mark.parametrize(("m", "k", "n"), REPEATED)
-def test_repeats_streams_and_graphs(m, k, n):
-    x, w, dy = random(m, k), random(k, n), random(m, n)
+def test_repeats_streams_and_graphs(m, k, n, dtype, tier):
+    x, w, dy = (random(*s, dtype=dtype) for s in ((m, k), (k, n), (m, n)))
 
     def everything(outs):
-        ptxgen.linear(x, w, activation="gelu", out=outs[0])
-        ptxgen.linear_dgrad(dy, w, out=outs[1])
-        ptxgen.linear_wgrad(x, dy, out=outs[2])
+        ptxgen.linear(x, w, activation="gelu", out=outs[0], tier=tier)
+        ptxgen.linear_dgrad(dy, w, out=outs[1], tier=tier)
+        ptxgen.linear_wgrad(x, dy, out=outs[2], tier=tier)
 
     def fresh():
-        return [torch.full(s, float("nan"), device="cuda") for s in ((m, n), (m, k), (k, n))]
+        kinds = ((m, n), dtype), ((m, k), dtype), ((k, n), "f32")
+        nan = float("nan")
+        return [torch.full(s, nan, dtype=torch_type(d), device="cuda") for s, d in kinds]
 
     def check(outs, what):
         for got, wanted in zip(outs, expected, strict=True):
@@ -370,23 +598,25 @@ def test_repeats_streams_and_graphs(m, k, n):
         check(outs, "graph")
 
 
-@pytest.mark.parametrize("name", sorted(n for n, (_, r) in ROUTES_BY_NAME.items()))
+@pytest.mark.parametrize("name", sorted(n for n in ROUTES_BY_NAME if not twin(n)))
 def test_every_kernel_in_a_graph_beside_eager_work(name, device):
-    layout, _ = ROUTES_BY_NAME[name]
+    layout, route = ROUTES_BY_NAME[name]
+    dtype, tier = route.kernels[0].dtype, tier_of(route.kernels[0])
     m, n, k = 70, 72, 96
     op = "linear"
-    x, w, _ = case(m, n, k, "normal")
-    a, _ = operand_on_gpu(torch, x, turned=layout[0] == "T")
-    b, _ = operand_on_gpu(torch, w, turned=layout[1] == "T")
-    out = torch.empty(m, n, device="cuda")
+    x, w, *_ = case(m, n, k, "normal", dtype)
+    a, _ = operand_on_gpu(torch, x, dtype=dtype, turned=layout[0] == "T")
+    b, _ = operand_on_gpu(torch, w, dtype=dtype, turned=layout[1] == "T")
+    out = torch.empty(m, n, dtype=torch_type(dtype), device="cuda")
     run = partial(ptxgen.linear, a, b, out=out)
-    if not forced(run, name, op, m, n, k, True, device):
+    if not forced(run, name, op, m, n, k, 16, device):
         pytest.skip(f"{name} does not serve {m, n, k}")
     expected = out.clone()
-    compare(expected, naive(torch, a, b, chunk_of(op, m, n, k)), name)
-    graph = torch.cuda.CUDAGraph()
+    plain = naive(torch, a, b, chunk_of(op, m, n, k, tier), tier=tier, out_dtype=dtype)
+    compare(expected, plain, name)
+    run, graph = partial(run, kernel=name, tier=tier), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        run(kernel=name)
+        run()
     side = torch.cuda.Stream()
     out.fill_(float("nan"))
     torch.cuda.synchronize()
@@ -394,7 +624,7 @@ def test_every_kernel_in_a_graph_beside_eager_work(name, device):
     with torch.cuda.stream(side):
         graph.replay()
         for _ in range(5):
-            ptxgen.linear(a, b, out=other, kernel=name, stream=torch.cuda.default_stream())
+            run(out=other, stream=torch.cuda.default_stream())
         graph.replay()
     torch.cuda.synchronize()
     compare(out, expected, f"graph of {name}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gpu_arrays import first_kernels
+from bits import NUMPY, same_bits
+from gpu_arrays import NAMES, first_kernels, tier_of
 
 import ptxgen
+from ptxgen.contract import ITEMSIZE
 from ptxgen.errors import OptionError
 from ptxgen.tiles import SPECS
 
@@ -15,36 +17,45 @@ pytestmark = pytest.mark.gpu
 
 def shapes(spec):
     """(M, N, K): tails everywhere; whole vectors of everything; the same with a chunked K."""
+    unit = 16 // ITEMSIZE[spec.dtype]
     yield spec.bm + 1, spec.bn + 3, 2 * spec.bk + 5
-    m, n, k = (4 * (extent // 4 + 1) for extent in (spec.bm, spec.bn, 2 * spec.bk))
+    m, n, k = (unit * (extent // unit + 1) for extent in (spec.bm, spec.bn, 2 * spec.bk))
     yield m, n, k
     yield m, n, 2088
 
 
-def computed(device, name, a, b):
-    """The bits of the product of a and b as the kernel reads them; None if it does not serve it."""
+def computed(device, name, a, b, out_dtype):
+    """The product of a and b as the kernel reads them; None if it does not serve it."""
     left, right = first_kernels()[name][0]
     try:
         with ptxgen.use_device(device):
-            result = ptxgen.matmul(
-                a, b, transpose_a=left == "T", transpose_b=right == "T", kernel=name
+            return ptxgen.matmul(
+                a,
+                b,
+                transpose_a=left == "T",
+                transpose_b=right == "T",
+                tier=tier_of(SPECS[name]),
+                out_dtype=out_dtype,
+                kernel=name,
             )
     except OptionError as refusal:
         assert "it requires" in str(refusal)
         return None
-    return result.view(np.uint32)
 
 
 @pytest.mark.parametrize("name", first_kernels())
 def test_gpu_and_interpreter_agree(name):
     layout, _ = first_kernels()[name]
+    spec = SPECS[name]
     random = np.random.default_rng(len(name))
-    for m, n, k in shapes(SPECS[name]):
+    for m, n, k in shapes(spec):
         a = random.standard_normal((k, m) if layout[0] == "T" else (m, k), dtype=np.float32)
         b = random.standard_normal((n, k) if layout[1] == "T" else (k, n), dtype=np.float32)
         a.flat[:: a.size // 7 + 1] = np.float32(1e-42)
-        expected = computed("cpu", name, a, b)
+        a, b = (x.astype(NUMPY[spec.dtype]) for x in (a, b))
+        out_dtype = "float32" if len(name) % 2 else NAMES[spec.dtype]
+        expected = computed("cpu", name, a, b, out_dtype)
         if expected is not None:  # one problem for each kernel: this is slow
-            np.testing.assert_array_equal(computed("cuda", name, a, b), expected)
+            same_bits(computed("cuda", name, a, b, out_dtype), expected, spec=name)
             return
     raise AssertionError("the kernel serves none of these problems")

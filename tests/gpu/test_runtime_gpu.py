@@ -15,7 +15,7 @@ from ptxgen.runtime import cuda
 from ptxgen.runtime.arrays import DeviceArray, view
 from ptxgen.runtime.call import Call
 from ptxgen.runtime.device import devices, get_device, use_device
-from ptxgen.runtime.launch import GEMM_PARAMS, ScratchLaunch
+from ptxgen.runtime.launch import GEMM_PARAMS, MAP_BYTES, ScratchLaunch, TensorBox
 from ptxgen.runtime.stream import torch_current
 from ptxgen.runtime.workspace import SMALLEST
 
@@ -34,12 +34,31 @@ SOURCE = r"""
 #define EACH unsigned i = blockIdx.x * blockDim.x + threadIdx.x; if (i < M)
 
 extern "C" __global__ void twice(PARAMETERS) { EACH C[i] = 2.0f * A[i] + (bias ? bias[0] : 0.0f); }
-extern "C" __global__ void split(PARAMETERS) { EACH ws[i] = 2.0f * A[i]; }
-extern "C" __global__ void reduce(PARAMETERS) { EACH C[i] = ws[i] + 1.0f; }
+// reduce may start while split is at work, and split takes its time
+#if __CUDA_ARCH__ >= 900
+#define PERMIT asm volatile("griddepcontrol.launch_dependents;")
+#define WAIT asm volatile("griddepcontrol.wait;" ::: "memory")
+#else
+#define PERMIT
+#define WAIT
+#endif
+extern "C" __global__ void split(PARAMETERS) {
+    PERMIT;
+    long long start = clock64();
+    while (clock64() - start < 10000ll) {}
+    EACH ws[i] = 2.0f * A[i];
+}
+extern "C" __global__ void reduce(PARAMETERS) { WAIT; EACH C[i] = ws[i] + 1.0f; }
 extern "C" __global__ void late(PARAMETERS) {
     long long start = clock64();
     while (clock64() - start < 200000000ll) {}
     EACH C[i] = 2.0f * A[i];
+}
+struct alignas(64) Map { unsigned long long words[16]; };
+extern "C" __global__ void maps(PARAMETERS, const __grid_constant__ Map a,
+                                const __grid_constant__ Map b) {
+    unsigned i = threadIdx.x;
+    if (i < 32) ((unsigned long long*)C)[i] = i < 16 ? a.words[i] : b.words[i - 16];
 }
 extern "C" __global__ void shared(PARAMETERS) {
     extern __shared__ float s[];
@@ -65,17 +84,22 @@ def cubin(arch):
     return image
 
 
-def prepare(symbol, size, device=None, pointers=4, shared_bytes=0, threads=256):
+def prepare(symbol, size, device=None, pointers=4, shared_bytes=0, threads=256, ahead=False):
     device = device or GPUS[0]
     function = device.kernel(symbol, cubin, shared_bytes)
     params = GEMM_PARAMS.pack(0, 0, 0, 0, 0, 0, 0, 0, size, 0, 0, shared_bytes, 0)
     grid = (-(-size // 256), 1, 1)
-    return device.prepare(function, grid, (threads, 1, 1), params, pointers, f"M={size}")
+    block, what = (threads, 1, 1), f"M={size}"
+    return device.prepare(function, grid, block, params, pointers, what, programmatic=ahead)
 
 
 def pair(size, device=None, nbytes=None):
     device = device or GPUS[0]
-    steps = tuple(prepare(s, size, device, pointers=5) for s in ("split", "reduce"))
+    ahead = device.compute >= (9, 0)
+    steps = (
+        prepare("split", size, device, pointers=5),
+        prepare("reduce", size, device, pointers=5, ahead=ahead),
+    )
     return ScratchLaunch(device, steps, nbytes or 4 * size)
 
 
@@ -421,6 +445,42 @@ def test_threads_on_their_own_streams_and_on_one(torch):
     assert not failures
 
 
+def test_tensor_maps_move_with_the_pointers(torch):
+    device = GPUS[0]
+    boxes = (TensorBox(0, 2, (64, 9), 128, (64, 8), 128), TensorBox(1, 2, (8, 4), 16, (8, 8), 0))
+    params = GEMM_PARAMS.pack(*[0] * 13)
+    function = device.kernel("maps", cubin)
+    launch = device.prepare(function, (1, 1, 1), (32, 1, 1), params, 4, "maps", boxes)
+    failures, done = [], []
+
+    def work(n):
+        torch.cuda.set_device(0)
+        memory = torch.zeros(1 << 20, dtype=torch.uint8, device="cuda:0")
+        outs = [torch.empty(2 * MAP_BYTES, dtype=torch.uint8, device="cuda:0") for _ in range(100)]
+        with torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda.current_stream().wait_stream(torch.cuda.default_stream())
+            for i, out in enumerate(outs):
+                a, b = (memory.data_ptr() + 16 * (i * step % 997 + n) for step in (7, 0))
+                launch.fire(torch_current(0), a, b, 0, out.data_ptr())
+                done.append(out)
+            torch.cuda.current_stream().synchronize()
+        for i, out in enumerate(outs):
+            a, b = (memory.data_ptr() + 16 * (i * step % 997 + n) for step in (7, 0))
+            expected = device.tensor_map(boxes[0], a) + device.tensor_map(boxes[1], b)
+            if bytes(out.cpu().numpy()) != expected:
+                failures.append((n, i))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+    assert len(done) == 400
+    with pytest.raises(DeviceError, match="tensor map"):
+        launch.fire(0, 8, 16, 0, 0)  # off 16 bytes
+
+
 # -- graphs -----------------------------------------------------------------------------
 
 
@@ -465,6 +525,33 @@ def test_graphs_and_eager_work_have_scratch_of_their_own(torch):
     assert len(set(lanes)) == 3
     assert device.lane(side.cuda_stream) == lanes[0]
     assert device.lane(0) != lanes[0]
+
+
+def test_a_programmatic_launch_overlaps_and_still_sees_everything(torch):
+    if GPUS[0].compute < (9, 0):
+        pytest.skip("needs compute capability 9.0")
+    both, size = pair(1 << 20), 1 << 20
+    x = torch.zeros(size, device="cuda:0")
+    outs = [torch.empty_like(x) for _ in range(64)]
+    graph = torch.cuda.CUDAGraph()
+
+    def work():
+        for out in outs:  # each reads what the one before has left
+            both.fire(torch_current(0), x.data_ptr(), 0, 0, out.data_ptr())
+            both.fire(torch_current(0), out.data_ptr(), 0, 0, out.data_ptr())
+            x.add_(1)
+
+    def check(start):
+        for i, out in enumerate(outs):
+            assert (out == 4 * (start + i) + 3).all()
+
+    work()
+    check(0)
+    with torch.cuda.graph(graph):
+        work()
+    for replay in range(1, 4):
+        graph.replay()
+        check(64 * replay)
 
 
 # -- several GPUs -------------------------------------------------------------------------

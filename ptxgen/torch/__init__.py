@@ -1,0 +1,17 @@
+"""PyTorch: the library's products with autograd, autocast and ``torch.compile``.
+
+:func:`linear` and :func:`matmul` are functions; :class:`Linear` is ``nn.Linear`` made of them, and
+:func:`convert` puts it into a model; :class:`batch_invariant` serves the products of code that
+nobody can touch. Underneath are custom operators, ``torch.ops.ptxgen``.
+
+Nothing else in ptxgen imports this, or torch.
+"""
+
+from __future__ import annotations
+
+from ptxgen.torch import operators as _operators  # noqa: F401 - registers torch.ops.ptxgen
+from ptxgen.torch.functional import linear, matmul
+from ptxgen.torch.module import Conversion, Linear, convert
+from ptxgen.torch.serve import batch_invariant
+
+__all__ = ["Conversion", "Linear", "batch_invariant", "convert", "linear", "matmul"]

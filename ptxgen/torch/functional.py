@@ -1,0 +1,490 @@
+"""Products with gradients: which way a call goes, and what its backward pass computes.
+
+Where nobody but autograd could be watching, a call goes straight to :mod:`ptxgen.ops`, or through
+an ``autograd.Function`` if a gradient is wanted. Whoever watches operators (``torch.compile`` and
+``torch.export``, fake tensors, tensor subclasses, dispatch modes, ``torch.func``) is shown
+``torch.ops.ptxgen.*`` instead (:mod:`ptxgen.torch.operators`), which are the same functions with
+the same gradients. So every way gives the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+import ptxgen.ops as ops
+from ptxgen.errors import DtypeError, GradError, ShapeError
+from ptxgen.ops.run import check_layout, run
+
+NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+"""The dtypes of operands, as :mod:`ptxgen.ops` calls them."""
+
+PLAIN = {torch.Tensor, torch.nn.Parameter}
+"""The types of tensors that have no behaviour of their own."""
+
+_is_compiling = torch.compiler.is_compiling
+_is_grad_enabled = torch.is_grad_enabled
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_transforms = torch._C._are_functorch_transforms_active
+_tracing = torch._C._is_tracing
+_any_autocast = torch._C._is_any_autocast_enabled
+
+
+def linear(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    layout: str = "nk",
+    tier: str = "auto",
+    activation: str | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """``activation(x · W + bias)``: :func:`ptxgen.linear` with gradients.
+
+    By default ``w`` is [N, K], as ``torch.nn.functional.linear`` has it; ``layout="kn"`` takes
+    [K, N]. Operands of any strides are taken: those that no kernel reads are copied. ``out_dtype``:
+    None for the operands' dtype, or ``torch.float32``.
+
+    Under ``torch.autocast`` x and w are rounded to its dtype, and so is the bias unless it is
+    float32, which is added as it is.
+
+    Every gradient is summed in f32 and rounded once, to the dtype of what it belongs to (of w,
+    not of what autocast made of it). dx is ``linear_dgrad``; dW is ``linear_wgrad``; the bias's is
+    the sum of dy's rows, in the order of ``linear_wgrad`` with a column of ones for x (contract
+    ``fma/1``). Activations other than relu are differentiated at ``x · W + bias`` in f32, which the
+    backward pass computes again. Gradients can be differentiated again.
+
+    If w or bias requires grad and has an attribute ``main_grad`` (float32, of its shape), its
+    gradient is added to that, in f32, and its ``grad`` is left alone.
+
+    Raises what :func:`ptxgen.linear` raises.
+    """
+    wanted = _gradient_wanted(x, w, bias)
+    if wanted is None:
+        sums = _main_grad(w), _main_grad(bias)
+        options = layout, tier, activation, out_dtype, None, *sums  # the operator minds autocast
+        found: torch.Tensor = torch.ops.ptxgen.linear(x, w, bias, *options)
+        return found
+    dtype = None
+    if _any_autocast():
+        x, bias, dtype = autocast(x, bias)
+    if not wanted:
+        return compute_linear(x, w, bias, layout, tier, activation, out_dtype, dtype)
+    sum_w = sum_bias = None
+    if hasattr(w, "main_grad") or hasattr(bias, "main_grad"):
+        sum_w, sum_bias = _main_grad(w), _main_grad(bias)
+    found = _recorded(x, w, bias, (layout, tier, activation, out_dtype, dtype, sum_w, sum_bias))
+    return found
+
+
+def matmul(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    *,
+    tier: str = "auto",
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """``a · b`` of two matrices: :func:`ptxgen.matmul` with gradients, which are products as well.
+
+    Transposed views (``a.T``) cost nothing; operands that no kernel reads are copied.
+    """
+    if _any_autocast() and torch.is_autocast_enabled(a.device.type):
+        dtype = torch.get_autocast_dtype(a.device.type)
+        a, b = rounded(a, dtype), rounded(b, dtype)
+    return product(a, b, tier, out_dtype)
+
+
+# -- which way ----------------------------------------------------------------------------
+def _gradient_wanted(
+    a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None = None
+) -> bool | None:
+    """Whether autograd must record a product; None if it has to be shown as an operator."""
+    if forward_ad._current_level >= 0:
+        _refuse_tangents(a, b, bias)
+    if (
+        _is_compiling()
+        or type(a) not in PLAIN
+        or type(b) not in PLAIN
+        or _dispatch_modes()
+        or _transforms()
+        or _tracing()
+    ):
+        return None
+    return _is_grad_enabled() and (
+        a.requires_grad or b.requires_grad or (bias is not None and bias.requires_grad)
+    )
+
+
+def _refuse_tangents(*operands: torch.Tensor | None) -> None:
+    """No derivative in forward mode is defined, and the tangent would be lost in silence."""
+    for operand in operands:
+        if operand is not None and forward_ad.unpack_dual(operand).tangent is not None:
+            raise GradError(
+                "an operand has a tangent, but forward-mode derivatives of products are not "
+                "defined; use reverse mode (backward), or torch.nn.functional.linear"
+            )
+
+
+def product(
+    a: torch.Tensor, b: torch.Tensor, tier: str, out_dtype: torch.dtype | None
+) -> torch.Tensor:
+    """:func:`matmul`, whatever autocast says."""
+    wanted = _gradient_wanted(a, b)
+    if wanted is None:
+        found: torch.Tensor = torch.ops.ptxgen.matmul(a, b, tier, out_dtype)
+        return found
+    return (Matmul.apply if wanted else compute_matmul)(a, b, tier, out_dtype)
+
+
+def dgrad(
+    dy: torch.Tensor, w: torch.Tensor, layout: str, tier: str, out_dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    """:func:`ptxgen.linear_dgrad`, with gradients."""
+    wanted = _gradient_wanted(dy, w)
+    if wanted is None:
+        found: torch.Tensor = torch.ops.ptxgen.linear_dgrad(dy, w, layout, tier, out_dtype)
+        return found
+    return (Dgrad.apply if wanted else compute_dgrad)(dy, w, layout, tier, out_dtype)
+
+
+def wgrad(
+    x: torch.Tensor, dy: torch.Tensor, layout: str, tier: str, out_dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    """:func:`ptxgen.linear_wgrad`, with gradients."""
+    wanted = _gradient_wanted(x, dy)
+    if wanted is None:
+        found: torch.Tensor = torch.ops.ptxgen.linear_wgrad(x, dy, layout, tier, out_dtype)
+        return found
+    return (Wgrad.apply if wanted else compute_wgrad)(x, dy, layout, tier, out_dtype)
+
+
+def accumulate(
+    x: torch.Tensor, dy: torch.Tensor, out: torch.Tensor, layout: str, tier: str
+) -> None:
+    """``out += xᵀ · dy``. Raises GradError where autograd would have to record it."""
+    if _gradient_wanted(x, dy) is None:
+        torch.ops.ptxgen.linear_wgrad_(x, dy, out, layout, tier)
+    else:
+        compute_accumulate(x, dy, out, layout, tier)
+
+
+# -- computing ------------------------------------------------------------------------------
+def compute_linear(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    layout: str = "nk",
+    tier: str = "auto",
+    activation: str | None = None,
+    out_dtype: torch.dtype | None = None,
+    dtype: torch.dtype | None = None,
+    main_grad: torch.Tensor | None = None,
+    bias_main_grad: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The product, in ``dtype`` (None: the operands'). What follows is for the gradients only."""
+    if dtype is not None:
+        x, w = rounded(x, dtype), rounded(w, dtype)
+    if not x.is_contiguous():
+        x = rows(x)
+    if layout != "nk":
+        check_layout(layout)
+    options = layout, tier, activation, False, None, None if out_dtype is None else name(out_dtype)
+    y: torch.Tensor
+    try:
+        y = run("linear", x, w, bias, None, None, options)
+    except ShapeError:  # of parameters it is cheaper to try than to ask
+        readable = matrix(w), None if bias is None else bias.contiguous()
+        if readable[0] is w and readable[1] is bias:
+            raise
+        y = run("linear", x, *readable, None, None, options)
+    return y
+
+
+def compute_dgrad(
+    dy: torch.Tensor,
+    w: torch.Tensor,
+    layout: str = "nk",
+    tier: str = "auto",
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """The gradient of x."""
+    out = None if out_dtype is None else name(out_dtype)
+    return ops.linear_dgrad(rows(dy), matrix(w), layout=layout, tier=tier, out_dtype=out)
+
+
+def compute_wgrad(
+    x: torch.Tensor,
+    dy: torch.Tensor,
+    layout: str = "nk",
+    tier: str = "auto",
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """The gradient of w, in f32 by default."""
+    out = None if out_dtype is None else name(out_dtype)
+    return ops.linear_wgrad(rows(x), rows(dy), layout=layout, tier=tier, out_dtype=out)
+
+
+def compute_accumulate(
+    x: torch.Tensor, dy: torch.Tensor, out: torch.Tensor, layout: str = "nk", tier: str = "auto"
+) -> None:
+    """Adds the gradient of w to ``out``."""
+    ops.linear_wgrad(rows(x), rows(dy), layout=layout, tier=tier, out=out, accumulate=True)
+    torch.autograd.graph.increment_version(out)
+
+
+def compute_matmul(
+    a: torch.Tensor, b: torch.Tensor, tier: str = "auto", out_dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    """The bare product."""
+    out = None if out_dtype is None else name(out_dtype)
+    return ops.matmul(matrix(a), matrix(b), tier=tier, out_dtype=out)
+
+
+def rows(x: torch.Tensor) -> torch.Tensor:
+    """``x`` if its rows are evenly spaced, apart and of stride 1, else a contiguous copy."""
+    if x.is_contiguous():
+        return x
+    *leading, width = x.shape
+    *steps, along = x.stride()
+    reach = None
+    for size, step in zip(reversed(leading), reversed(steps), strict=True):
+        if size != 1:
+            if step < width if reach is None else step != reach:
+                return x.contiguous()
+            reach = step * size
+    return x if along == 1 else x.contiguous()
+
+
+def matrix(w: torch.Tensor) -> torch.Tensor:
+    """``w`` if it or its transpose has rows of stride 1 that are apart, else a contiguous copy."""
+    if w.is_contiguous() or w.dim() != 2:
+        return w
+    (down, along), (m, n) = w.stride(), w.shape
+    if (along == 1 and down >= n) or (down == 1 and along >= m):
+        return w
+    return w.contiguous()
+
+
+def rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``x`` in ``dtype``, if it is of a dtype that autocast touches."""
+    return x if x.dtype is dtype or x.dtype not in NAMES else x.to(dtype)
+
+
+def autocast(
+    x: torch.Tensor, bias: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor | None, torch.dtype | None]:
+    """What autocast makes of x and bias, and the dtype that it computes in (None: it is off)."""
+    kind = x.device.type
+    if not torch.is_autocast_enabled(kind):
+        return x, bias, None
+    dtype = torch.get_autocast_dtype(kind)
+    if bias is not None and bias.dtype is not torch.float32:
+        bias = rounded(bias, dtype)
+    return rounded(x, dtype), bias, dtype
+
+
+def name(dtype: torch.dtype) -> str:
+    """The name of a dtype of results. Raises DtypeError for one that no product has."""
+    if dtype not in NAMES:
+        raise DtypeError(f"out_dtype is {dtype}; takes {', '.join(map(str, NAMES))}")
+    return NAMES[dtype]
+
+
+def _main_grad(parameter: torch.Tensor | None) -> torch.Tensor | None:
+    """Where the gradient of ``parameter`` is to be added to, if not to its ``grad``."""
+    found: torch.Tensor | None = getattr(parameter, "main_grad", None)
+    if found is None or not isinstance(parameter, torch.Tensor) or not parameter.requires_grad:
+        return None  # not a tensor: what torch.fx traces with
+    if found.dtype is not torch.float32:
+        raise DtypeError(f"main_grad has dtype {found.dtype}; takes torch.float32")
+    if found.shape != parameter.shape:
+        raise ShapeError(
+            f"main_grad has shape {list(found.shape)}; takes {list(parameter.shape)}, that of its "
+            "parameter"
+        )
+    if found.requires_grad:
+        raise GradError(
+            "main_grad requires grad, but what is added to it is not recorded; pass "
+            "main_grad.detach()"
+        )
+    return found
+
+
+# -- gradients --------------------------------------------------------------------------------
+class Linear(torch.autograd.Function):
+    """``linear`` and its gradients. Lean: it is what training pays for each call."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, w: Any, bias: Any, options: tuple[Any, ...]) -> torch.Tensor:
+        y = compute_linear(x, w, bias, *options)
+        Linear.remember(ctx, x, w, bias, options, y)
+        return y
+
+    @staticmethod
+    def remember(
+        ctx: Any, x: Any, w: Any, bias: Any, options: tuple[Any, ...], y: torch.Tensor
+    ) -> None:
+        """Keeps what the gradients asked for are made of, and nothing else."""
+        ctx.options = options, x.dtype, w.dtype, None if bias is None else bias.dtype
+        activation = options[2]
+        if activation is None or activation == "relu":
+            needs = ctx.needs_input_grad
+            kept = None if activation is None else y
+            ctx.save_for_backward(x if needs[1] else None, w if needs[0] else None, None, kept)
+        else:  # the product is made again, to differentiate the activation
+            ctx.save_for_backward(x, w, bias, None)
+
+    @staticmethod
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        """:meth:`remember` for the operator, which has all its arguments in a row."""
+        x, w, bias, *options = inputs
+        Linear.remember(ctx, x, w, bias, tuple(options), output)
+
+    @staticmethod
+    def backward(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        x, w, bias, y = ctx.saved_tensors
+        options, dtype, w_dtype, bias_dtype = ctx.options
+        layout, tier, activation, _, _, main_grad, bias_main_grad = options
+        need_x, need_w = ctx.needs_input_grad[:2]
+        need_bias = any(ctx.needs_input_grad[2:3])  # an operator's last arguments may be missing
+        if w is not None:
+            w = rounded(w, dtype)
+        if activation == "relu":
+            dy = torch.ops.aten.threshold_backward(dy, y, 0)
+        elif activation is not None:
+            f32 = torch.float32
+            z = recorded_linear(x, w, bias, layout, tier, None, f32, None, None, None)
+            dy = derivative(activation, dy, z)
+        dy = rounded(dy, dtype)
+        dx = dgrad(dy, w, layout, tier) if need_x else None
+        dw = db = None
+        if need_w and main_grad is not None:
+            accumulate(x, dy, main_grad, layout, tier)
+        elif need_w:
+            dw = wgrad(x, dy, layout, tier, _result(w_dtype, dtype)).to(w_dtype)
+        if need_bias:
+            ones = dy.new_ones(*dy.shape[:-1], 1)
+            if bias_main_grad is not None:
+                accumulate(ones, dy, bias_main_grad.unsqueeze(0), "kn", "simt")
+            else:
+                db = wgrad(ones, dy, "kn", "simt", _result(bias_dtype, dtype)).squeeze(0)
+        return dx, dw, db, None, None, None, None, None, None, None
+
+
+_recorded = super(torch.autograd.Function, Linear).apply
+"""``Linear.apply`` without what it does for ``torch.func``, which never comes here."""
+
+
+def _result(wanted: torch.dtype, operands: torch.dtype) -> torch.dtype:
+    """The dtype that a kernel writes so that ``wanted`` is at most one rounding from f32."""
+    return wanted if wanted is operands else torch.float32
+
+
+def derivative(activation: str, dy: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    """``dy`` times the derivative of an activation at ``z``, in f32."""
+    if not torch.is_grad_enabled() and _gradient_wanted(dy, z) is None:
+        # As one operator: compilers would round its steps in their own way.
+        found: torch.Tensor = torch.ops.ptxgen.derivative(dy, z, activation)
+        return found
+    return compute_derivative(dy, z, activation)
+
+
+def compute_derivative(dy: torch.Tensor, z: torch.Tensor, activation: str) -> torch.Tensor:
+    """What :func:`derivative` is."""
+    dy = dy.to(torch.float32)
+    aten = torch.ops.aten
+    found: torch.Tensor
+    if activation != "silu":
+        approximate = "tanh" if activation == "gelu_tanh" else "none"
+        found = aten.gelu_backward(dy, z, approximate=approximate)
+    elif torch.is_grad_enabled():  # silu_backward has no derivative
+        s = torch.sigmoid(z)
+        found = dy * s * (1 + z * (1 - s))
+    else:
+        found = aten.silu_backward(dy, z)
+    return found
+
+
+def recorded_linear(x: torch.Tensor, w: torch.Tensor, *rest: Any) -> torch.Tensor:
+    """:func:`linear` with every argument of the operator, whatever autocast says."""
+    wanted = _gradient_wanted(x, w, rest[0])
+    if wanted is None:
+        found: torch.Tensor = torch.ops.ptxgen.linear(x, w, *rest)
+        return found
+    return _recorded(x, w, rest[0], rest[1:]) if wanted else compute_linear(x, w, *rest)
+
+
+class Dgrad(torch.autograd.Function):
+    """``linear_dgrad`` and its gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+        Dgrad.setup(ctx, inputs)
+        return compute_dgrad(*inputs)
+
+    @staticmethod
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any = None) -> None:
+        """Keeps the operands."""
+        dy, w, ctx.layout, ctx.tier, _ = inputs
+        ctx.save_for_backward(dy, w)
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        dy, w = ctx.saved_tensors
+        layout, tier = ctx.layout, ctx.tier
+        g = rounded(g, dy.dtype)
+        need_dy, need_w, *_ = ctx.needs_input_grad
+        rest = None, layout, tier, None, None, None, None, None
+        d_dy = recorded_linear(g, w, *rest) if need_dy else None
+        return d_dy, wgrad(g, dy, layout, tier, w.dtype) if need_w else None, None, None, None
+
+
+class Wgrad(torch.autograd.Function):
+    """``linear_wgrad`` and its gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+        Wgrad.setup(ctx, inputs)
+        return compute_wgrad(*inputs)
+
+    @staticmethod
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any = None) -> None:
+        """Keeps the operands."""
+        x, dy, ctx.layout, ctx.tier, _ = inputs
+        ctx.save_for_backward(x, dy)
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        x, dy = ctx.saved_tensors
+        layout, tier = ctx.layout, ctx.tier
+        g = rounded(g, x.dtype)
+        need_x, need_dy, *_ = ctx.needs_input_grad
+        rest = None, layout, tier, None, None, None, None, None
+        d_dy = recorded_linear(x, g, *rest) if need_dy else None
+        return dgrad(dy, g, layout, tier) if need_x else None, d_dy, None, None, None
+
+
+class Matmul(torch.autograd.Function):
+    """``matmul`` and its gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+        Matmul.setup(ctx, inputs)
+        return compute_matmul(*inputs)
+
+    @staticmethod
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any = None) -> None:
+        """Keeps the operands."""
+        a, b, ctx.tier, _ = inputs
+        ctx.save_for_backward(a, b)
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        a, b = ctx.saved_tensors
+        g = rounded(g, a.dtype)
+        need_a, need_b, *_ = ctx.needs_input_grad
+        da = product(g, b.t(), ctx.tier, None) if need_a else None
+        return da, product(a.t(), g, ctx.tier, None) if need_b else None, None, None

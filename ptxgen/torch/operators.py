@@ -1,0 +1,145 @@
+"""``torch.ops.ptxgen``: the products as operators, for whoever watches operators.
+
+Each has an implementation (any device; what no device serves is refused by name), one for fake
+tensors, and the gradients of :mod:`ptxgen.torch.functional`. The kernel is picked when an operator
+runs, from the shapes it then sees: a graph compiled for any number of rows is served at each by
+the kernel that is best there, with the same bits.
+
+``linear`` minds autocast. The others do not: they only meet what linear or its caller has rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ptxgen.torch import functional as f
+
+_DTYPES = 'str tier="auto", ScalarType? out_dtype=None'
+_FUNCTIONAL: dict[str, tuple[str, Callable[..., Any], Any]] = {
+    "linear": (
+        'Tensor x, Tensor w, Tensor? bias=None, str layout="nk", str tier="auto", '
+        "str? activation=None, ScalarType? out_dtype=None, ScalarType? dtype=None, "
+        "Tensor? main_grad=None, Tensor? bias_main_grad=None",
+        f.compute_linear,
+        f.Linear,
+    ),
+    "linear_dgrad": (f'Tensor dy, Tensor w, str layout="nk", {_DTYPES}', f.compute_dgrad, f.Dgrad),
+    "linear_wgrad": (f'Tensor x, Tensor dy, str layout="nk", {_DTYPES}', f.compute_wgrad, f.Wgrad),
+    "matmul": (f"Tensor a, Tensor b, {_DTYPES}", f.compute_matmul, f.Matmul),
+}
+"""Arguments, implementation and gradients of the operators that change nothing."""
+
+_LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
+_TAGS = (torch.Tag.pt2_compliant_tag,)
+
+
+def _fake_linear(
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    layout: str = "nk",
+    tier: str = "auto",
+    activation: str | None = None,
+    out_dtype: Any = None,
+    dtype: Any = None,
+    main_grad: Any = None,
+    bias_main_grad: Any = None,
+) -> Any:
+    n, k = w.shape if layout == "nk" else w.shape[::-1]
+    torch._check(x.shape[-1] == k, lambda: f"x has shape {list(x.shape)}, w {list(w.shape)}")
+    return x.new_empty((*x.shape[:-1], n), dtype=out_dtype or dtype or x.dtype)
+
+
+def _fake_dgrad(
+    dy: Any, w: Any, layout: str = "nk", tier: str = "auto", out_dtype: Any = None
+) -> Any:
+    n, k = w.shape if layout == "nk" else w.shape[::-1]
+    torch._check(dy.shape[-1] == n, lambda: f"dy has shape {list(dy.shape)}, w {list(w.shape)}")
+    return dy.new_empty((*dy.shape[:-1], k), dtype=out_dtype or dy.dtype)
+
+
+def _fake_wgrad(
+    x: Any, dy: Any, layout: str = "nk", tier: str = "auto", out_dtype: Any = None
+) -> Any:
+    k, n = x.shape[-1], dy.shape[-1]
+    return x.new_empty((n, k) if layout == "nk" else (k, n), dtype=out_dtype or torch.float32)
+
+
+def _fake_matmul(a: Any, b: Any, tier: str = "auto", out_dtype: Any = None) -> Any:
+    torch._check(
+        a.shape[1] == b.shape[0], lambda: f"a has shape {list(a.shape)}, b {list(b.shape)}"
+    )
+    return a.new_empty((a.shape[0], b.shape[1]), dtype=out_dtype or a.dtype)
+
+
+def _fake_derivative(dy: Any, z: Any, activation: str) -> Any:
+    return torch.empty_like(dy, dtype=torch.float32)
+
+
+def _unrecorded(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """``compute`` as an operator runs it: autograd has been here, or was not wanted."""
+
+    def implementation(*args: Any, **options: Any) -> Any:
+        with torch.no_grad():
+            return compute(*args, **options)
+
+    return implementation
+
+
+def _autocast_linear(
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    layout: str = "nk",
+    tier: str = "auto",
+    activation: str | None = None,
+    out_dtype: Any = None,
+    dtype: Any = None,
+    main_grad: Any = None,
+    bias_main_grad: Any = None,
+) -> Any:
+    x, bias, found = f.autocast(x, bias)
+    with torch.autocast(x.device.type, enabled=False):
+        return torch.ops.ptxgen.linear(
+            x,
+            w,
+            bias,
+            layout,
+            tier,
+            activation,
+            out_dtype,
+            found or dtype,
+            main_grad,
+            bias_main_grad,
+        )
+
+
+def _register() -> None:
+    fakes = (_fake_linear, _fake_dgrad, _fake_wgrad, _fake_matmul)
+    for (name, (arguments, compute, function)), fake in zip(
+        _FUNCTIONAL.items(), fakes, strict=True
+    ):
+        _LIBRARY.define(f"{name}({arguments}) -> Tensor", tags=_TAGS)
+        _LIBRARY.impl(name, _unrecorded(compute), "CompositeExplicitAutograd")
+        torch.library.register_fake(f"ptxgen::{name}", fake, lib=_LIBRARY)
+        torch.library.register_autograd(
+            f"ptxgen::{name}", function.backward, setup_context=function.setup, lib=_LIBRARY
+        )
+    for key in ("AutocastCPU", "AutocastCUDA"):
+        _LIBRARY.impl("linear", _autocast_linear, key)
+    _LIBRARY.define("derivative(Tensor dy, Tensor z, str activation) -> Tensor", tags=_TAGS)
+    _LIBRARY.impl("derivative", f.compute_derivative, "CompositeExplicitAutograd")
+    torch.library.register_fake("ptxgen::derivative", _fake_derivative, lib=_LIBRARY)
+    _LIBRARY.define(
+        "linear_wgrad_(Tensor x, Tensor dy, Tensor(a!) out, "
+        'str layout="nk", str tier="auto") -> ()',
+        tags=_TAGS,
+    )
+    _LIBRARY.impl("linear_wgrad_", f.compute_accumulate, "CompositeExplicitAutograd")
+    torch.library.register_fake("ptxgen::linear_wgrad_", lambda *_: None, lib=_LIBRARY)
+
+
+_register()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ptxgen import reference
-from ptxgen.bench import cases, gemm, kernels, measure, peers, plots, results, routes
+from ptxgen.bench import cases, gemm, host, kernels, measure, peers, plots, results, routes
 from ptxgen.bench.cases import GROUPS, Case, Shape
 from ptxgen.bench.results import Limits, Sample
 from ptxgen.contract import OPERATIONS
@@ -23,7 +23,7 @@ from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.tiles import ROUTES
 
-H200 = results.LIMITS["NVIDIA H200"]
+H200 = results.LIMITS["NVIDIA H200", "simt"]
 ENVIRONMENT = results.Environment(
     date="2026-01-02T03:04:05+00:00",
     commit="0123456789ab",
@@ -60,7 +60,9 @@ def fake_rows() -> list[results.Row]:
 
 # -- cases ------------------------------------------------------------------------
 SMALL = (1, 2, 4, 8, 16, 32)
-ASKED = {  # as the project's first issue has it: (M, K, N), geometric mean, each
+KN = ((4096, 4096), (14336, 4096), (4096, 14336), (4096, 1024))
+ASKED = {}  # (M, K, N), geometric mean, each
+ASKED["simt"] = {  # as the project's first issue has it
     "large": (
         {(4096,) * 3, (8192,) * 3, (8192, 4096, 14336), (4096, 1536, 3072), (2048, 768, 3072)},
         1.03,
@@ -88,23 +90,46 @@ ASKED = {  # as the project's first issue has it: (M, K, N), geometric mean, eac
         0.95,
     ),
 }
+ASKED["tc"] = {  # and as the issue of the 16-bit formats has it
+    "large": (
+        {(8192,) * 3, (4096,) * 3, (8192, 4096, 14336), (4096, 1536, 3072)},
+        1.00,
+        0.97,
+    ),
+    "odd": (
+        {(2048, 768, 3072), (2048, 768, 512), (1024,) * 3, (3000, 5000, 1000)},
+        1.00,
+        0.92,
+    ),
+    "medium": ({(m, k, n) for m in (64, 128, 256) for k, n in KN}, 1.00, 0.90),
+    "decode": ({(m, k, n) for m in SMALL for k, n in KN}, 1.05, 0.92),
+    "wgrad": (
+        {(m, k, n) for m in (512, 8192, 65536) for k, n in ((768, 3072), (4096, 4096), (128, 128))},
+        1.00,
+        0.92,
+    ),
+}
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_groups_are_what_is_asked(name: str) -> None:
-    shapes, mean, each = ASKED[name]
-    group = GROUPS[name]
+@pytest.mark.parametrize(("tier", "name"), [(t, name) for t in ASKED for name in ASKED[t]])
+def test_groups_are_what_is_asked(tier: str, name: str) -> None:
+    shapes, mean, each = ASKED[tier][name]
+    group = GROUPS[tier][name]
     assert {(s.m, s.k, s.n) for s in group.shapes} == shapes
     assert len(group.shapes) == len(shapes)
     assert (group.geomean, group.each) == (mean, each)
     assert set(group.quick) <= set(group.shapes) and group.quick
 
 
-def test_all_groups_are_selected_in_every_layout() -> None:
-    assert GROUPS.keys() == ASKED.keys()
-    selected = cases.select()
+@pytest.mark.parametrize(
+    ("dtype", "tier"), [("f32", "simt"), ("bf16", "tc"), ("f16", "tc"), ("bf16", "simt")]
+)
+def test_all_groups_are_selected_in_every_layout(dtype: str, tier: str) -> None:
+    assert GROUPS[tier].keys() == ASKED[tier].keys()
+    selected = cases.select(dtype=dtype, tier=tier)
     assert len(selected) == len(set(selected))
-    for name, group in GROUPS.items():
+    assert {(c.dtype, c.tier, c.table[2:]) for c in selected} == {(dtype, tier, (dtype, tier))}
+    for name, group in GROUPS[tier].items():
         layouts = cases.LAYOUTS if group.op == "linear" else ("TN",)
         found = {(c.shape, c.layout) for c in selected if c.group == name}
         assert found == {(s, layout) for s in group.shapes for layout in layouts}
@@ -122,7 +147,14 @@ def test_select() -> None:
         ("matmul", "tn", "TN"),
         ("linear_wgrad", "kn", "TN"),
     ]
-    assert len(cases.select(quick=True)) < len(cases.select()) / 2
+    for dtype in ("f32", "bf16"):
+        assert len(cases.select(quick=True, dtype=dtype)) < len(cases.select(dtype=dtype)) / 2
+    assert {c.tier for c in cases.select(dtype="f16")} == {"tc"}
+
+
+def test_a_table_names_the_case_that_measures_it() -> None:
+    for key in ROUTES:
+        assert cases.case_of(key, Shape(3, 5, 7)).table == key
 
 
 @pytest.mark.parametrize(
@@ -139,12 +171,19 @@ def test_select_refuses(arguments: tuple[Any, ...], named: str) -> None:
         cases.select(*arguments)
 
 
+@pytest.mark.parametrize(("dtype", "tier"), [("f64", "auto"), ("f32", "tc"), ("bf16", "fp8")])
+def test_select_refuses_dtypes_and_tiers(dtype: str, tier: str) -> None:
+    with pytest.raises(OptionError, match=dtype if dtype == "f64" else f"{tier}.*expected"):
+        cases.select(dtype=dtype, tier=tier)
+
+
 def test_sizes_of_the_product() -> None:
     *product, wgrad = cases.select(["3x5x7"])
     assert {c.product for c in product} == {(3, 7, 5)}
     assert wgrad.product == (5, 7, 3)
     assert {c.flops for c in (*product, wgrad)} == {2 * 3 * 5 * 7}
     assert {c.bytes for c in (*product, wgrad)} == {4 * (15 + 35 + 21)}
+    assert {c.bytes for c in cases.select(["3x5x7"], dtype="f16")} == {2 * (15 + 35 + 21)}
 
 
 # -- statistics and floors ------------------------------------------------------------
@@ -183,10 +222,36 @@ def test_row() -> None:
 
 # -- summaries --------------------------------------------------------------------
 def group_rows(name: str, ratios: list[float], peer: str = "torch") -> list[results.Row]:
-    shapes = GROUPS[name].shapes
+    shapes = GROUPS["simt"][name].shapes
     return [
         row(Case(name, "linear", "kn", s), r, peer) for s, r in zip(shapes, ratios, strict=False)
     ]
+
+
+def test_targets_are_those_of_the_dtype_and_tier() -> None:
+    for (dtype, tier), asked in (
+        (("f32", "simt"), (1.03, 1.00)),
+        (("bf16", "tc"), (1.00, 0.97)),
+        (("bf16", "simt"), (None, None)),
+    ):
+        shape = Shape(4096, 4096, 4096)
+        (found,) = results.summarise([row(Case("large", "linear", "kn", shape, dtype, tier), 1.0)])
+        assert (found.geomean_target, found.each_target) == asked
+
+
+def test_invariant_peers_have_a_target_over_everything() -> None:
+    every = cases.select(dtype="bf16")
+    rows = [row(case, 3.1, "triton") for case in every]
+    whole = results.summarise(rows)[-1]
+    assert (whole.group, whole.cases, whole.geomean_target, whole.ok) == (
+        "all",
+        len(every),
+        3,
+        True,
+    )
+    assert results.summarise([row(c, 2.9, "triton") for c in every])[-1].ok is False
+    part = results.summarise([r for r in rows if r.group != "wgrad"])
+    assert "all" not in {s.group for s in part}
 
 
 @pytest.mark.parametrize(
@@ -243,6 +308,15 @@ def test_json_rows_are_complete_and_come_back(tmp_path: Path) -> None:
     assert results.read_json(path) == (rows, ENVIRONMENT)
 
 
+def test_files_from_before_there_were_dtypes_are_read(tmp_path: Path) -> None:
+    rows = [row(case, 1.0) for case in cases.select(["odd"])]
+    old = results.records(rows, ENVIRONMENT)
+    for record in old:
+        del record["dtype"], record["tier"]
+    results.write_records(tmp_path / "old.json", old)
+    assert results.read_json(tmp_path / "old.json") == (rows, ENVIRONMENT)
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", '[{"m": 1}]', "[3]"])
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "rows.json"
@@ -297,6 +371,9 @@ class FakeArray:
     def abs_(self) -> FakeArray:
         return FakeArray(np.abs(self.values))
 
+    def element_size(self) -> int:
+        return self.values.itemsize
+
     def max(self) -> FakeArray:
         return FakeArray(np.max(self.values))
 
@@ -310,7 +387,7 @@ def product(m: int, n: int, k: int, seed: int = 0) -> tuple[Any, FakeArray, int]
     a = generator.standard_normal((m, k), dtype=np.float32)
     b = generator.standard_normal((k, n), dtype=np.float32)
     operands = SimpleNamespace(stored=lambda layout: (FakeArray(a), FakeArray(b)))
-    chunk = OPERATIONS["linear"].plan.chunk_length(m, n, k)
+    chunk = OPERATIONS["linear"].plan("simt").chunk_length(m, n, k)
     return operands, FakeArray(reference.matmul(a, b)), chunk
 
 
@@ -340,6 +417,40 @@ def test_compare_takes_other_orders_and_nothing_else() -> None:
         values[3, 4] = wrong
         with pytest.raises(measure.WrongBitsError, match="off by"):
             measure.compare(torch, "wrong", FakeArray(values), right, k)
+
+
+@pytest.mark.parametrize("tier", ["simt", "tc"])
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_oracle_of_16_bits(dtype: str, tier: str) -> None:
+    torch = pytest.importorskip("torch", reason="16-bit tensors are torch's")
+    kind = measure.torch_dtype(torch, dtype)
+    generator = torch.Generator().manual_seed(3)
+    a, b = (torch.randn(s, generator=generator).to(kind) for s in ((9, 100), (100, 40)))
+    operands = SimpleNamespace(stored=lambda layout: (a, b))
+    oracle = measure.Oracle(operands, 48, 5, dtype, tier)
+    out = torch.zeros((9, 40), dtype=kind)
+    assert oracle.bits.dtype == np.uint16
+    expected = a.float() @ b.float()
+    for i, line in zip(oracle.rows, oracle.bits, strict=True):
+        for j, bits in zip(oracle.columns, line, strict=True):
+            out[i, j] = torch.tensor(np.array(bits.view(np.int16))).view(kind)
+            exact = float(expected[i, j])  # to f32's accuracy; then one rounding, half a step
+            assert abs(float(out[i, j]) - exact) <= torch.finfo(kind).eps / 2 * abs(exact) + 1e-4
+    assert oracle.check("linear", out) == oracle.bits.size
+    out.view(torch.int16)[0, 0] ^= 1
+    with pytest.raises(measure.WrongBitsError, match=r"first \[0, 0\]: 0x[0-9a-f]{4}, expected"):
+        oracle.check("linear", out)
+    assert measure.Oracle(operands, 48, 5, dtype, "tc", "sm_120").check("linear", out) == 0
+
+
+def test_compare_of_16_bits_allows_their_rounding() -> None:
+    torch = pytest.importorskip("torch", reason="16-bit tensors are torch's")
+    for kind in (torch.bfloat16, torch.float16):
+        right = torch.randn((50, 60), generator=torch.Generator().manual_seed(1)) * 30
+        near = (right * (1 + torch.finfo(kind).eps)).to(kind)
+        measure.compare(torch, "near", near, right.to(kind), 900)
+        with pytest.raises(measure.WrongBitsError, match="off by"):
+            measure.compare(torch, "far", near + 30, right.to(kind), 900)
 
 
 class FakeTorch:
@@ -406,6 +517,9 @@ def test_alignments() -> None:
         (Shape(1, 5, 10), (16, 8)),  # nobody steps from a single row
     ):
         assert measure.natural_alignment(Case("", "linear", "kn", shape)) == expected
+    for shape, expected in ((Shape(8, 64, 36), (16, 8)), (Shape(8, 6, 9), (4, 2))):
+        case = Case("", "linear", "kn", shape, "bf16", "tc")
+        assert measure.natural_alignment(case) == expected
     tensor = SimpleNamespace(
         shape=(3, 6), stride=lambda axis: 6, element_size=lambda: 4, data_ptr=lambda: 1 << 20
     )
@@ -426,6 +540,7 @@ def test_wrong_results_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemm._Bench, "_time", lambda self, case, *_: timed.append(case) or ())
     for name in ("Timer", "Operands", "Oracle"):
         monkeypatch.setattr(measure, name, lambda *_: None)
+    monkeypatch.setattr(measure, "target", lambda: ("sm_90", 132, "NVIDIA H200"))
     selected = cases.select(["odd"])
     wrong: list[str] = []
     list(gemm._Bench(None, [], ENVIRONMENT, quick=True).rows(selected, wrong))
@@ -455,6 +570,32 @@ def test_without_torch_the_commands_say_what_they_need(
         main(arguments)
 
 
+# -- host -------------------------------------------------------------------------
+def test_host_costs_and_what_is_allowed() -> None:
+    peer = host.Cost("f32", "ptxgen.torch.linear", 9.0, "F.linear", 8.5, 1.0)
+    assert peer.ok and not dataclasses.replace(peer, us=9.6).ok
+    assert dataclasses.replace(peer, allowed=None).ok is None
+    text = host.cost_table([peer, dataclasses.replace(peer, us=9.6)])
+    assert "9.50" in text and [line.split()[-1] for line in text.splitlines()[1:]] == [
+        "ok",
+        "short",
+    ]
+
+
+def test_host_times_every_pair_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [name for pair in host.PAIRS for name in pair[:2] if "ptxgen.torch" not in name]
+    called: list[str] = []
+    work = {name: lambda name=name: called.append(name) for name in names}
+    monkeypatch.setattr(host, "_calls", lambda torch, dtype: work)
+    torch = SimpleNamespace(cuda=SimpleNamespace(synchronize=lambda: called.append("wait")))
+    found = host.costs(torch, "bf16", calls=30, batch=10)
+    assert [c.call for c in found] == [p[0] for p in host.PAIRS if "ptxgen.torch" not in p[0]]
+    assert all(c.us > 0 and c.peer_us > 0 for c in found)
+    turns = "".join("|" if name == "wait" else "." for name in called)
+    assert turns.startswith("." * 10 * len(work) + "|")
+    assert turns.count("|") == 3 * len(work) + 1  # before each batch, and at the end
+
+
 # -- kernels ----------------------------------------------------------------------
 def test_grid_files(tmp_path: Path) -> None:
     path = tmp_path / "grid"
@@ -476,7 +617,8 @@ def test_problems_of_cases_are_the_cases() -> None:
 
 
 def test_kernel_table_marks_the_choice_and_what_is_wrong() -> None:
-    shared = {"op": "linear", "layout": "kn", "m": 1, "n": 2, "k": 3, "peer_us": 9.0}
+    shared = {"op": "linear", "layout": "kn", "dtype": "bf16", "tier": "tc"}
+    shared |= {"m": 1, "n": 2, "k": 3, "peer_us": 9.0}
     shared |= {"q1_us": 1.0, "q3_us": 1.0, "count": 7, "floor_us": 0.5}
     times = [
         kernels.KernelTime(
@@ -532,7 +674,7 @@ def test_plots_are_the_same_for_the_same_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("op", "layout"), [("linear", "kn"), ("linear_wgrad", "kn")])
 def test_route_map_is_the_dispatchers(op: str, layout: str) -> None:
     found = routes.route_map(op, layout, 4096, cells=24)
-    table = ROUTES[OPERATIONS[op].products[layout].layout, OPERATIONS[op].plan.name]
+    table = ROUTES[OPERATIONS[op].products[layout].layout, OPERATIONS[op].plan_name, "f32", "simt"]
     assert len(set(found.labels)) == len(found.labels) == len(found.routes)
     for i, n in enumerate(found.centres_n):
         for j, m in enumerate(found.centres_m):
@@ -569,18 +711,31 @@ def test_routes_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 # -- with a GPU ---------------------------------------------------------------------
 @pytest.mark.gpu
-def test_commands_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("dtype", "tier"), sorted({key[2:] for key in ROUTES}))
+def test_commands_run(
+    dtype: str, tier: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("torch", reason="timing needs torch")
     path = tmp_path / "rows.json"
-    arguments = ["--shapes", "33x65x17,128x256x64", "--peers", "torch", "--quick"]
+    kind = ["--dtype", dtype, "--tier", tier]
+    arguments = [*kind, "--shapes", "33x65x17,128x256x64", "--peers", "torch", "--quick"]
     assert gemm.main([*arguments, "--json", str(path)]) == 0
     rows, surroundings = results.read_json(path)
     assert len(rows) == 8 and surroundings.gpu
+    assert {(r.dtype, r.tier) for r in rows} == {(dtype, tier)}
     assert all(r.ours_us > 0 and r.peer_us > 0 and r.checked > 0 for r in rows)
     assert "host cost of a call" in capsys.readouterr().out
-    assert kernels.main(["linear", "nk", "5", "32", "64", "--json", str(path)]) == 0
+    assert kernels.main(["linear", "nk", "5", "32", "64", *kind, "--json", str(path)]) == 0
     found = json.loads(path.read_text())
     assert sum(t["chosen"] for t in found) == 1 and not any(t["wrong"] for t in found)
+
+
+@pytest.mark.gpu
+def test_host_command_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="timing needs torch")
+    path = tmp_path / "host.json"
+    assert host.main(["--dtype", "f32", "--calls", "200", "--json", str(path)]) == 0
+    assert all(cost["us"] > 0 for cost in json.loads(path.read_text()))
 
 
 @pytest.mark.gpu

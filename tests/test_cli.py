@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -72,7 +73,7 @@ def process(*argv: str, **options: object) -> subprocess.CompletedProcess[str]:
 def test_the_commands_are_those_of_the_design() -> None:
     assert {path[0] for path in COMMANDS if path} == {
         "list", "show", "explain", "render", "generate", "build", "golden", "prove", "cache",
-        "env", "demo", "bench", "profile",
+        "env", "demo", "bench", "profile", "tune",
     }  # fmt: skip
     assert {p[1] for p in COMMANDS if p[:1] == ("golden",) and p[1:]} == {"check", "update", "diff"}
     assert {p[1] for p in COMMANDS if p[:1] == ("cache",) and p[1:]} == {"info", "verify", "clear"}
@@ -170,10 +171,11 @@ def test_show(run) -> None:
     assert shown["routes"]
 
 
-def test_show_knows_every_route_of_every_kernel(run) -> None:
+def test_show_knows_every_route_of_every_kernel(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxgen.cli.kernels._goldens", Goldens)  # reads a large file each time
     for name in tiles.SPECS:
         found = {
-            (r["layout"], r["plan"], r["route"])
+            (r["layout"], r["plan"], r["dtype"], r["tier"], r["route"])
             for r in json.loads(run("show", name, "--json")[1])["routes"]
         }
         assert found == {
@@ -370,8 +372,14 @@ SMALL = ("--batch", 3, "--inputs", 5, "--outputs", 4)
 
 def test_demo_computes_on_the_cpu_device(run) -> None:
     status, out, _ = run("demo", "--device", "cpu", *SMALL)
-    assert status == 0 and out.count("have the same bits") == 4
-    assert "device: cpu:0, PTX interpreter" in out and "ran simt_" in out
+    assert status == 0
+    assert re.findall("in (.+), forward", out) == ["float32", "float16"]
+    assert out.count("have the same bits") == 2 * 4
+    assert "device: cpu:0, PTX interpreter" in out
+    assert "ran simt_" in out and re.search("ran (w?g?mma)_", out)
+    status, out, _ = run("demo", "--device", "cpu", "--dtype", "bfloat16", *SMALL)
+    assert status == 0 and re.findall("in (.+), forward", out) == ["bfloat16"]
+    assert out.count("have the same bits") == 4
     assert run("demo", "--batch", 0)[0] == 1
     assert run("demo", "--device", "tpu")[0] == 1
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ptxgen.contract import OPERATIONS, Plan
+from ptxgen.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS, Plan
 from ptxgen.errors import OptionError
 
 LAYOUTS = ("NN", "NT", "TN")
@@ -15,7 +15,12 @@ LAYOUTS = ("NN", "NT", "TN")
 OPS = ("linear", "wgrad")
 
 _SERVED_BY = {
-    "linear": {"NN": ("linear", "kn"), "NT": ("linear", "nk"), "TN": ("matmul", "tn")},
+    "linear": {
+        "NN": ("linear", "kn"),
+        "NT": ("linear", "nk"),
+        "TN": ("matmul", "tn"),
+        "TT": ("matmul", "tt"),
+    },
     "wgrad": {"TN": ("linear_wgrad", "kn")},
 }
 """The library operation, and its layout, that serves a kind of case in a product layout."""
@@ -55,13 +60,15 @@ class Case:
     """One problem of a library operation.
 
     ``op`` and ``stored`` are keys of ``contract.OPERATIONS`` and of its products: the
-    operation, and how its operands are stored.
+    operation, and how its operands are stored. ``dtype`` is that of operands and result.
     """
 
     group: str
     op: str
     stored: str
     shape: Shape
+    dtype: str = "f32"
+    tier: str = "simt"
 
     @property
     def layout(self) -> str:
@@ -71,7 +78,17 @@ class Case:
     @property
     def plan(self) -> Plan:
         """How its contract cuts the reduction."""
-        return OPERATIONS[self.op].plan
+        return OPERATIONS[self.op].plan(self.tier)
+
+    @property
+    def table(self) -> tuple[str, str, str, str]:
+        """The key of its route table in ``tiles.ROUTES``."""
+        return self.layout, self.plan.name, self.dtype, self.tier
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return ITEMSIZE[self.dtype]
 
     @property
     def product(self) -> tuple[int, int, int]:
@@ -90,76 +107,154 @@ class Case:
     def bytes(self) -> int:
         """The fewest bytes that device memory must move: each operand read, the result written."""
         m, n, k = self.product
-        return 4 * (m * k + k * n + m * n)
+        return self.itemsize * (m * k + k * n + m * n)
 
 
-def _shapes(ms: Iterable[int], kn: Iterable[tuple[int, int]]) -> tuple[Shape, ...]:
+def case_of(table: tuple[str, str, str, str], shape: Shape) -> Case:
+    """The case of a route table's products that the library serves in this ``shape``."""
+    layout, plan, dtype, tier = table
+    op, stored = _SERVED_BY["wgrad" if plan == "batch" else "linear"][layout]
+    return Case(CUSTOM, op, stored, shape, dtype, tier)
+
+
+def shapes_of(ms: Iterable[int], kn: Iterable[tuple[int, int]]) -> tuple[Shape, ...]:
+    """Every M with every (K, N)."""
     return tuple(Shape(m, k, n) for (k, n), m in product(kn, ms))
 
 
 _SMALL_M = (1, 2, 4, 8, 16, 32)
+_WEIGHTS = ((4096, 4096), (14336, 4096), (4096, 14336), (4096, 1024))
 
+_F32 = (
+    Group(
+        "large",
+        "linear",
+        (
+            Shape(4096, 4096, 4096),
+            Shape(8192, 8192, 8192),
+            Shape(8192, 4096, 14336),
+            Shape(4096, 1536, 3072),
+            Shape(2048, 768, 3072),
+        ),
+        quick=(Shape(4096, 4096, 4096), Shape(2048, 768, 3072)),
+        geomean=1.03,
+        each=1.00,
+    ),
+    Group(
+        "odd",
+        "linear",
+        (Shape(2048, 768, 512), Shape(128, 641, 257), Shape(1000, 1000, 1000)),
+        quick=(Shape(2048, 768, 512), Shape(128, 641, 257), Shape(1000, 1000, 1000)),
+        geomean=None,
+        each=1.00,
+    ),
+    Group(
+        "medium",
+        "linear",
+        shapes_of((64, 128, 256), ((4096, 4096), (14336, 4096), (4096, 1024))),
+        quick=shapes_of((64, 256), ((4096, 4096), (4096, 1024))),
+        geomean=1.15,
+        each=1.00,
+    ),
+    Group(
+        "decode",
+        "linear",
+        shapes_of(_SMALL_M, ((4096, 4096), (14336, 4096), (4096, 14336))),
+        quick=shapes_of((1, 16), ((4096, 4096), (4096, 14336))),
+        geomean=1.20,
+        each=0.95,
+    ),
+    Group(
+        "decode-small",
+        "linear",
+        shapes_of(_SMALL_M, ((4096, 1024), (2048, 512))),
+        quick=shapes_of((1, 16), ((4096, 1024), (2048, 512))),
+        geomean=1.00,
+        each=0.80,
+    ),
+    Group(
+        "wgrad",
+        "wgrad",
+        shapes_of((32, 2048, 8192, 65536), ((64, 64), (768, 3072), (4096, 4096))),
+        quick=shapes_of((2048, 8192), ((64, 64), (768, 3072))),
+        geomean=1.10,
+        each=0.95,
+    ),
+)
+_TENSOR_CORES = (
+    Group(
+        "large",
+        "linear",
+        (
+            Shape(8192, 8192, 8192),
+            Shape(4096, 4096, 4096),
+            Shape(8192, 4096, 14336),
+            Shape(4096, 1536, 3072),
+        ),
+        quick=(Shape(4096, 4096, 4096), Shape(4096, 1536, 3072)),
+        geomean=1.00,
+        each=0.97,
+    ),
+    Group(
+        "odd",
+        "linear",
+        (
+            Shape(2048, 768, 3072),
+            Shape(2048, 768, 512),
+            Shape(1024, 1024, 1024),
+            Shape(3000, 5000, 1000),
+        ),
+        quick=(Shape(2048, 768, 512), Shape(3000, 5000, 1000)),
+        geomean=1.00,
+        each=0.92,
+    ),
+    Group(
+        "medium",
+        "linear",
+        shapes_of((64, 128, 256), _WEIGHTS),
+        quick=shapes_of((64, 256), ((4096, 4096), (4096, 1024))),
+        geomean=1.00,
+        each=0.90,
+    ),
+    Group(
+        "decode",
+        "linear",
+        shapes_of(_SMALL_M, _WEIGHTS),
+        quick=shapes_of((1, 16), ((4096, 4096), (4096, 1024))),
+        geomean=1.05,
+        each=0.92,
+    ),
+    Group(
+        "wgrad",
+        "wgrad",
+        shapes_of((512, 8192, 65536), ((768, 3072), (4096, 4096), (128, 128))),
+        quick=shapes_of((512, 8192), ((768, 3072), (128, 128))),
+        geomean=1.00,
+        each=0.92,
+    ),
+)
 GROUPS = {
-    g.name: g
-    for g in (
-        Group(
-            "large",
-            "linear",
-            (
-                Shape(4096, 4096, 4096),
-                Shape(8192, 8192, 8192),
-                Shape(8192, 4096, 14336),
-                Shape(4096, 1536, 3072),
-                Shape(2048, 768, 3072),
-            ),
-            quick=(Shape(4096, 4096, 4096), Shape(2048, 768, 3072)),
-            geomean=1.03,
-            each=1.00,
-        ),
-        Group(
-            "odd",
-            "linear",
-            (Shape(2048, 768, 512), Shape(128, 641, 257), Shape(1000, 1000, 1000)),
-            quick=(Shape(2048, 768, 512), Shape(128, 641, 257), Shape(1000, 1000, 1000)),
-            geomean=None,
-            each=1.00,
-        ),
-        Group(
-            "medium",
-            "linear",
-            _shapes((64, 128, 256), ((4096, 4096), (14336, 4096), (4096, 1024))),
-            quick=_shapes((64, 256), ((4096, 4096), (4096, 1024))),
-            geomean=1.15,
-            each=1.00,
-        ),
-        Group(
-            "decode",
-            "linear",
-            _shapes(_SMALL_M, ((4096, 4096), (14336, 4096), (4096, 14336))),
-            quick=_shapes((1, 16), ((4096, 4096), (4096, 14336))),
-            geomean=1.20,
-            each=0.95,
-        ),
-        Group(
-            "decode-small",
-            "linear",
-            _shapes(_SMALL_M, ((4096, 1024), (2048, 512))),
-            quick=_shapes((1, 16), ((4096, 1024), (2048, 512))),
-            geomean=1.00,
-            each=0.80,
-        ),
-        Group(
-            "wgrad",
-            "wgrad",
-            _shapes((32, 2048, 8192, 65536), ((64, 64), (768, 3072), (4096, 4096))),
-            quick=_shapes((2048, 8192), ((64, 64), (768, 3072))),
-            geomean=1.10,
-            each=0.95,
-        ),
-    )
+    tier: {group.name: group for group in groups}
+    for tier, groups in (("simt", _F32), ("tc", _TENSOR_CORES))
 }
+"""By tier and name. 16-bit operands in the simt tier are timed on the shapes of f32."""
 CUSTOM = "custom"
 """The group of shapes given by hand, of which nothing is asked."""
+INVARIANT = {"triton": 3.0, "sgemm_bi": 3.5}
+"""The geometric mean over all cases that the tensor-core tier is to reach against these peers."""
+
+
+def target(group: str, dtype: str, tier: str) -> Group | None:
+    """The group whose targets rows of this dtype and tier are held to; None if there are none."""
+    return GROUPS[tier].get(group) if tier == AUTO_TIER[dtype] else None
+
+
+def tier_of(dtype: str, tier: str = "auto") -> str:
+    """The tier that "auto" means, or ``tier``. Raises OptionError unless it takes the dtype."""
+    _check("dtype", (dtype,), tuple(DTYPES.values()))
+    tier = AUTO_TIER[dtype] if tier == "auto" else tier
+    _check(f"tier of {dtype}", (tier,), tuple(t for t, dtypes in TIERS.items() if dtype in dtypes))
+    return tier
 
 
 def select(
@@ -168,39 +263,52 @@ def select(
     ops: Iterable[str] = OPS,
     *,
     quick: bool = False,
+    dtype: str = "f32",
+    tier: str = "auto",
 ) -> list[Case]:
     """The cases of ``sets``: "all", names of groups, or shapes such as "4096x4096x1024" (M, K, N).
 
     Cases of one shape follow one another, so that they can share operands. ``layouts`` are
     those of the product cases; a weight gradient is always TN. Raises OptionError.
     """
-    layouts, ops = tuple(layouts), tuple(ops)
+    layouts, ops, tier = tuple(layouts), tuple(ops), tier_of(dtype, tier)
     _check("layout", layouts, LAYOUTS)
     _check("op", ops, OPS)
-    return [case for name in sets for case in _cases(name, layouts, ops, quick)]
+    return [
+        Case(group, *_SERVED_BY[op][layout], shape, dtype, tier)
+        for name in sets
+        for group, op, layout, shape in _problems(name, layouts, ops, GROUPS[tier], quick)
+    ]
 
 
-def _cases(
-    name: str, layouts: tuple[str, ...], ops: tuple[str, ...], quick: bool
-) -> Iterator[Case]:
+def _problems(
+    name: str,
+    layouts: tuple[str, ...],
+    ops: tuple[str, ...],
+    groups: dict[str, Group],
+    quick: bool,
+) -> Iterator[tuple[str, str, str, Shape]]:
     if name == "all":
-        for each in GROUPS:
-            yield from _cases(each, layouts, ops, quick)
+        for each in groups:
+            yield from _problems(each, layouts, ops, groups, quick)
         return
-    if name in GROUPS:
-        group = GROUPS[name]
+    if name in groups:
+        group = groups[name]
         served = tuple(op for op in ops if op == group.op)
         shapes = group.quick if quick else group.shapes
     else:
-        found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)x([1-9]\d*)", name)
-        if not found:
-            known = ", ".join(("all", *GROUPS))
-            raise OptionError(f"shapes {name!r}: expected one of {known}, or MxKxN")
-        m, k, n = map(int, found.groups())
-        served, shapes, name = ops, (Shape(m, k, n),), CUSTOM
+        served, shapes, name = ops, (shape_of(name, ("all", *groups)),), CUSTOM
     for op, shape in product(served, shapes):
         for layout in layouts if op == "linear" else ("TN",):
-            yield Case(name, *_SERVED_BY[op][layout], shape)
+            yield name, op, layout, shape
+
+
+def shape_of(text: str, names: Iterable[str] = ()) -> Shape:
+    """The shape that ``text``, "MxKxN", names. Raises OptionError; ``names`` would do, too."""
+    found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)x([1-9]\d*)", text)
+    if not found:
+        raise OptionError(f"shapes {text!r}: expected one of {', '.join([*names, 'MxKxN'])}")
+    return Shape(*map(int, found.groups()))
 
 
 def _check(what: str, values: tuple[str, ...], known: tuple[str, ...]) -> None:

@@ -10,13 +10,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ptxgen.bench import cases, measure, results
+from ptxgen.bench import cases, host, measure, results
 from ptxgen.bench.cases import Case
 from ptxgen.bench.kernels import time_kernels
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.peers import Peer, discover
 from ptxgen.bench.results import Row
 from ptxgen.cli.ui import emit, note, plural
+from ptxgen.contract import AUTO_TIER, DTYPES, TIERS
 from ptxgen.errors import PtxgenError
 
 __all__ = ["main", "run", "time_kernels"]
@@ -32,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         options.layouts,
         cases.OPS if options.op == "all" else (options.op,),
         quick=options.quick,
+        dtype=options.dtype,
+        tier=options.tier,
     )
     peers_wanted = options.peers or (["torch"] if options.quick else ALL_PEERS.split(","))
     if options.plot:
@@ -47,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch = measure.require_torch()
     begin = time.monotonic()
     if options.host:
-        _print_host(torch)
+        _print_host(torch, options.dtype)
         return 0
     peers, missing = discover(peers_wanted)
     for line in missing:
@@ -61,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     note(f"{plural(len(names), 'kernel')} ready in {seconds:.1f} s")
 
     measure.warm_up(torch)
-    surroundings = measure.environment(torch, measure.limits(torch), options.seed)
+    tier = cases.tier_of(options.dtype, options.tier)
+    surroundings = measure.environment(torch, measure.limits(torch, tier), options.seed)
     rows = []
     wrong: list[str] = []
     bench = _Bench(torch, peers, surroundings, quick=options.quick)
@@ -77,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if rows:
             _print(rows, surroundings, brief=options.brief)
-    _print_host(torch)
+    _print_host(torch, options.dtype)
     if options.plot and rows:
         _plot(rows, surroundings, options.plot)
     emit(f"{plural(len(selected), 'case')} in {time.monotonic() - begin:.0f} s")
@@ -91,7 +95,8 @@ def run(
 ) -> list[Row]:
     """Checks and times ``selected`` beside ``peers``; raises WrongBitsError at a wrong result."""
     torch = measure.require_torch()
-    surroundings = measure.environment(torch, measure.limits(torch), seed)
+    tier = selected[0].tier if selected else "simt"
+    surroundings = measure.environment(torch, measure.limits(torch, tier), seed)
     return list(_Bench(torch, peers, surroundings, quick=quick).rows(selected, None))
 
 
@@ -99,14 +104,27 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ptxgen bench gemm",
         description="Times linear (NN, NT), matmul (TN) and linear_wgrad beside their peers, in "
-        "one run, with a cold L2, after checking bits. ratio = peer time / our time.",
+        "one run, with a cold L2, after checking bits. ratio = peer time / our time. Results have "
+        "the operands' dtype, as torch.mm's do; that of linear_wgrad is f32 unless out= says so.",
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=tuple(DTYPES.values()),
+        default="f32",
+        help="of operands and results (%(default)s)",
+    )
+    parser.add_argument(
+        "--tier",
+        choices=("auto", *TIERS),
+        default="auto",
+        help="simt or tc (auto: tc for 16 bits, simt for f32)",
     )
     parser.add_argument(
         "--shapes",
         type=_list,
         default=["all"],
         metavar="SET",
-        help=f"all, {', '.join(cases.GROUPS)}, or MxKxN; several with commas (%(default)s)",
+        help=f"all, {', '.join(cases.GROUPS['simt'])}, or MxKxN; several with commas (%(default)s)",
     )
     parser.add_argument(
         "--layouts",
@@ -162,8 +180,10 @@ class _Bench:
             same = list(members)
             m, n, k = product
             seed = self._seed + zlib.crc32(f"{plan.name} {product}".encode())
-            operands = measure.Operands(self._torch, product, seed)
-            oracle = measure.Oracle(operands, plan.chunk_length(m, n, k), seed)
+            dtype, tier = same[0].dtype, same[0].tier
+            operands = measure.Operands(self._torch, product, seed, dtype)
+            chunk = plan.chunk_length(m, n, k)
+            oracle = measure.Oracle(operands, chunk, seed, dtype, tier, measure.target()[0])
             first: Any = None
             for case in same:
                 try:
@@ -182,9 +202,9 @@ class _Bench:
     ) -> tuple[Any, int]:
         """Our result, right in the sampled bits, roughly right everywhere, equal to ``first``."""
         torch = self._torch
-        m, n, k = case.product
-        what = f"{case.op} {case.stored} {case.shape} (M x K x N)"
-        out = torch.full((m, n), float("nan"), device="cuda")
+        k = case.product[2]
+        what = f"{case.op} {case.stored} {case.shape} (M x K x N) {case.dtype} {case.tier}"
+        out = operands.empty(float("nan"))
         measure.ours(case, operands, out)()
         checked = oracle.check(what, out)
         if first is not None and not torch.equal(out, first):
@@ -255,21 +275,18 @@ def _print(rows: Sequence[Row], surroundings: results.Environment, *, brief: boo
     emit(results.summary_table(results.summarise(rows)))
 
 
-def _print_host(torch: Any) -> None:
-    emit()
-    for cost in measure.host_costs(torch):
-        verdict = "ok" if cost.ratio >= 1 else "short"
-        emit(
-            f"host cost of a call, {cost.what}, out= given: ours {cost.ours_us:.2f} µs, "
-            f"torch.mm {cost.peer_us:.2f} µs, ratio {cost.ratio:.2f}, {verdict}"
-        )
+def _print_host(torch: Any, dtype: str) -> None:
+    emit("\nhost cost of a call")
+    emit(host.cost_table(host.costs(torch, dtype)))
 
 
 def _plot(rows: Sequence[Row], surroundings: results.Environment, directory: Path) -> None:
     from ptxgen.bench import plots
 
     for peer in dict.fromkeys(r.peer for r in rows):
-        path = directory / f"gemm-f32-{peer}.png"
+        dtype, tier = rows[0].dtype, rows[0].tier
+        what = dtype if tier == AUTO_TIER[dtype] else f"{dtype}-{tier}"
+        path = directory / f"gemm-{what}-{peer}.png"
         plots.ratios([r for r in rows if r.peer == peer], surroundings, path)
         emit(f"wrote {path}")
 

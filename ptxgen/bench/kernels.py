@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ptxgen.bench import measure, results
-from ptxgen.bench.cases import CUSTOM, Case, Shape, select
+from ptxgen.bench.cases import CUSTOM, Case, Shape, select, tier_of
 from ptxgen.bench.results import Sample
 from ptxgen.cli.ui import emit, note, plural, table
-from ptxgen.contract import OPERATIONS
+from ptxgen.contract import DTYPES, OPERATIONS, TIERS
 from ptxgen.errors import OptionError, PtxgenError
 
 REPETITIONS = 7
@@ -27,7 +27,7 @@ HOPELESS = 2.0
 Problem = tuple[str, str, int, int, int]
 """Operation, layout, and the operation's own M, N, K."""
 
-_oracles: dict[tuple[tuple[int, int, int], int, int], measure.Oracle] = {}
+_oracles: dict[tuple[tuple[int, int, int], int, int, str, str], measure.Oracle] = {}
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class KernelTime:
 
     op: str
     layout: str
+    dtype: str
+    tier: str
     m: int
     n: int
     k: int
@@ -60,6 +62,8 @@ def time_kernels(
     n: int,
     k: int,
     *,
+    dtype: str = "f32",
+    tier: str = "auto",
     repetitions: int = REPETITIONS,
     seed: int = 0,
     timer: measure.Timer | None = None,
@@ -72,19 +76,23 @@ def time_kernels(
     from ptxgen.dispatch.explain import explain
 
     torch = measure.require_torch()
-    case = _case((op, layout, m, n, k))
-    operands = measure.Operands(torch, case.product, seed)
+    tier = tier_of(dtype, tier)
+    case = _case((op, layout, m, n, k), dtype, tier)
+    operands = measure.Operands(torch, case.product, seed, dtype)
     timer = timer or measure.Timer(torch)
-    arch, sms = measure.target()
+    arch, sms, _ = measure.target()
     a, b = (measure.alignment(t) for t in operands.stored(case.layout))
-    found = explain(op, m, n, k, layout=layout, arch=arch, sms=sms, align=(a, b))
+    found = explain(  # of the table for any GPU, which has every kernel
+        op, m, n, k, dtype=dtype, tier=tier, layout=layout, arch=arch, sms=sms, align=(a, b)
+    )
     admitted = {c.kernels[0]: c.route for c in reversed(found.candidates) if c.correct}
-    chosen = found.winner.kernels[0]
+    chosen = measure.kernels_of(case, (a, b))[0]
 
-    key = (case.product, found.choice.chunk, seed)  # which decide the numbers, whatever the layout
+    # What decides the numbers, whatever the layout.
+    key = (case.product, found.choice.chunk, seed, dtype, tier)
     if key not in _oracles:
-        _oracles[key] = measure.Oracle(operands, found.choice.chunk, seed)
-    out = torch.empty(case.product[:2], device="cuda")
+        _oracles[key] = measure.Oracle(operands, found.choice.chunk, seed, dtype, tier, arch)
+    out = operands.empty()
     expected = None
     wrong: dict[str, str] = {}
     for name in admitted:
@@ -101,7 +109,7 @@ def time_kernels(
     samples = _samples(timer, [_mm(torch, case, operands, out), *work], repetitions)
     peer, mine = samples[0], dict(zip(right, samples[1:], strict=True))
     best = min((s.median for s in mine.values()), default=float("nan"))
-    floor = results.floor(case, measure.limits(torch)).us
+    floor = results.floor(case, measure.limits(torch, tier)).us
     nothing = Sample(float("nan"), float("nan"), float("nan"), 0)
 
     def result(name: str) -> KernelTime:
@@ -109,6 +117,8 @@ def time_kernels(
         return KernelTime(
             op=op,
             layout=layout,
+            dtype=dtype,
+            tier=tier,
             m=m,
             n=n,
             k=k,
@@ -130,7 +140,7 @@ def time_kernels(
     return [result(name) for name in (*right, *wrong)]
 
 
-def _case(problem: Problem) -> Case:
+def _case(problem: Problem, dtype: str = "f32", tier: str = "simt") -> Case:
     op, layout, m, n, k = problem
     if op not in OPERATIONS:
         raise OptionError(f"operation {op!r}: expected one of {', '.join(OPERATIONS)}")
@@ -139,7 +149,7 @@ def _case(problem: Problem) -> Case:
         raise OptionError(f"layout {layout!r} of {op}: expected one of {', '.join(known)}")
     if min(m, n, k) < 1:
         raise OptionError(f"{op} M={m} N={n} K={k}: sizes are at least 1")
-    return Case(CUSTOM, op, layout, Shape(m, k, n))
+    return Case(CUSTOM, op, layout, Shape(m, k, n), dtype, tier)
 
 
 def _run(torch: Any, work: measure.Work, out: Any) -> Any:
@@ -224,6 +234,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("layout", nargs="?", metavar="LAYOUT", help="kn or nk; nn .. tt of matmul")
     for name in "mnk":
         parser.add_argument(name, nargs="?", type=int, metavar=name.upper())
+    parser.add_argument(
+        "--dtype", choices=tuple(DTYPES.values()), default="f32", help="(%(default)s)"
+    )
+    parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
     parser.add_argument("--grid", type=Path, metavar="FILE", help="a problem a line, as above")
     parser.add_argument(
         "--shapes", metavar="SET", help="the cases of `ptxgen bench gemm --shapes SET`"
@@ -240,7 +254,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.grid:
         problems = read_grid(options.grid)
     elif options.shapes:
-        problems = of_cases(select(options.shapes.split(",")))
+        sets = options.shapes.split(",")
+        problems = of_cases(select(sets, dtype=options.dtype, tier=options.tier))
     else:
         problems = [(options.op, options.layout, options.m, options.n, options.k)]
     return _run_all(
@@ -254,10 +269,11 @@ def _run_all(
     from ptxgen.tiles import ROUTES
 
     problems = list(problems)
-    cases = [_case(problem) for problem in problems]
+    dtype, tier = options.dtype, tier_of(options.dtype, options.tier)
+    cases = [_case(problem, dtype, tier) for problem in problems]
     torch = measure.require_torch()
-    arch, _ = measure.target()
-    tables = dict.fromkeys((case.layout, case.plan.name) for case in cases)
+    arch, *_ = measure.target()
+    tables = dict.fromkeys(case.table for case in cases)
     kernels = dict.fromkeys(
         kernel.name
         for key in tables
@@ -268,13 +284,13 @@ def _run_all(
     seconds = measure.precompile(list(kernels))
     note(f"{plural(len(kernels), 'kernel')} ready in {seconds:.1f} s")
     measure.warm_up(torch)
-    surroundings = measure.environment(torch, measure.limits(torch), options.seed)
+    surroundings = measure.environment(torch, measure.limits(torch, tier), options.seed)
     timer = measure.Timer(torch)
     times: list[KernelTime] = []
     start = time.monotonic()
     try:
         for problem in problems:
-            found = time_kernels(*problem, seed=options.seed, timer=timer)
+            found = time_kernels(*problem, dtype=dtype, tier=tier, seed=options.seed, timer=timer)
             times += found
             best = found[0]
             chosen = next((t for t in found if t.chosen), best)

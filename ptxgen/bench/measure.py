@@ -11,19 +11,17 @@ import functools
 import gc
 import os
 import shutil
-import statistics
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ptxgen.bench.cases import Case, Shape
+from ptxgen.bench.cases import Case
 from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
-from ptxgen.contract import OPERATIONS
+from ptxgen.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
 from ptxgen.errors import DeviceError, PtxgenError
 
 FLUSH_L2 = 4
@@ -64,6 +62,11 @@ def require_torch() -> Any:
 
 
 # -- data ------------------------------------------------------------------------
+def torch_dtype(torch: Any, dtype: str) -> Any:
+    """torch's dtype of a name in ``contract.DTYPES``' values."""
+    return getattr(torch, next(long for long, short in DTYPES.items() if short == dtype))
+
+
 class Operands:
     """The operands of a shape in every layout: the same numbers, so the same result.
 
@@ -71,14 +74,23 @@ class Operands:
     as the layout keeps them in memory.
     """
 
-    def __init__(self, torch: Any, product: tuple[int, int, int], seed: int) -> None:
+    def __init__(
+        self, torch: Any, product: tuple[int, int, int], seed: int, dtype: str = "f32"
+    ) -> None:
         m, n, k = product
-        self._torch = torch
+        self._torch, self.dtype = torch, dtype
         random = torch.Generator(device="cuda").manual_seed(seed)
+        options = {"device": "cuda", "generator": random, "dtype": torch_dtype(torch, dtype)}
         self._kept = {
-            ("a", "N"): torch.randn((m, k), device="cuda", generator=random),
-            ("b", "N"): torch.randn((k, n), device="cuda", generator=random),
+            ("a", "N"): torch.randn((m, k), **options),
+            ("b", "N"): torch.randn((k, n), **options),
         }
+
+    def empty(self, value: float | None = None) -> Any:
+        """An array for the product, of the operands' dtype; filled with ``value``."""
+        a, b = self.stored("NN")
+        out = a.new_empty((a.shape[0], b.shape[1]))
+        return out if value is None else out.fill_(value)
 
     def stored(self, layout: str) -> tuple[Any, Any]:
         """A and B in memory, row-major: "N" as they are, "T" transposed."""
@@ -102,7 +114,7 @@ def ours(case: Case, operands: Operands, out: Any, kernel: str | None = None) ->
     first, second = operands.stored(case.layout)
     if OPERATIONS[case.op].products[case.stored].operands == (1, 0):
         first, second = second, first
-    options: dict[str, Any] = {"out": out}
+    options: dict[str, Any] = {"out": out, "tier": case.tier}
     if kernel is not None:
         options["kernel"] = kernel
     if case.op == "matmul":
@@ -113,27 +125,38 @@ def ours(case: Case, operands: Operands, out: Any, kernel: str | None = None) ->
 
 
 def alignment(tensor: Any) -> int:
-    """The largest of 16, 8 and 4 bytes that divides a tensor's address and its rows' distance."""
+    """The most bytes, up to 16, that divide a tensor's address and the distance of its rows."""
     step = int(tensor.stride(0) * tensor.element_size()) if tensor.shape[0] > 1 else 0
-    return next(a for a in (16, 8, 4) if not (tensor.data_ptr() | step) % a)
+    return next(a for a in (16, 8, 4, 2) if not (tensor.data_ptr() | step) % a)
 
 
-def target() -> tuple[str, int]:
-    """The current device's architecture, as the dispatcher names it, and its SMs."""
+def target() -> tuple[str, int, str]:
+    """The current device's architecture, as the dispatcher names it, its SMs, and its name."""
     from ptxgen.runtime import get_device
 
     device = get_device("cuda")
-    return device.arch.rstrip("af"), device.sms
+    return device.arch.rstrip("af"), device.sms, device.gpu
 
 
 def kernels_of(case: Case, align: tuple[int, int]) -> tuple[str, ...]:
     """The kernels that the dispatcher chooses for ``case``."""
     from ptxgen.dispatch import choose
 
-    arch, sms = target()
+    arch, sms, gpu = target()
     s = case.shape
     choice = choose(
-        case.op, case.stored, s.m, s.n, s.k, arch=arch, sms=sms, align_a=align[0], align_b=align[1]
+        case.op,
+        case.stored,
+        s.m,
+        s.n,
+        s.k,
+        arch=arch,
+        sms=sms,
+        align_a=align[0],
+        align_b=align[1],
+        dtype=case.dtype,
+        tier=case.tier,
+        gpu=gpu,
     )
     return choice.kernels
 
@@ -144,7 +167,8 @@ def natural_alignment(case: Case) -> tuple[int, int]:
     a = (m, k) if case.layout[0] == "N" else (k, m)
     b = (k, n) if case.layout[1] == "N" else (n, k)
     (align_a, align_b) = (
-        next(x for x in (16, 8, 4) if rows == 1 or not 4 * columns % x) for rows, columns in (a, b)
+        next(x for x in (16, 8, 4, 2) if rows == 1 or not case.itemsize * columns % x)
+        for rows, columns in (a, b)
     )
     return align_a, align_b
 
@@ -166,12 +190,21 @@ def precompile(names: Sequence[str]) -> float:
 
 # -- correctness -----------------------------------------------------------------
 class Oracle:
-    """The bits of sampled outputs of a product, computed on the host."""
+    """The bits of sampled outputs of a product, computed on the host.
 
-    def __init__(self, operands: Operands, chunk: int, seed: int) -> None:
+    ``arch`` names the tensor cores of tier "tc"; where they are not known, nothing is sampled.
+    """
+
+    def __init__(
+        self,
+        operands: Operands,
+        chunk: int,
+        seed: int,
+        dtype: str = "f32",
+        tier: str = "simt",
+        arch: str = "sm_90",
+    ) -> None:
         import numpy as np
-
-        from ptxgen.reference import chain
 
         a, b = operands.stored("NN")
         (m, k), n = a.shape, b.shape[1]
@@ -179,25 +212,53 @@ class Oracle:
         height = min(m, max(8, CHECKED // n))
         self.rows = _sample(random, m, height)
         self.columns = _sample(random, n, min(n, max(1, CHECKED // height)))
-        self.k, self.seed = int(k), seed
-        self.bits = chain(
-            a[self.rows].cpu().numpy(), b[:, self.columns].contiguous().cpu().numpy(), chunk
-        ).view(np.uint32)
+        self.k, self.seed, self.dtype = int(k), seed, dtype
+        rows, columns = self._host(a[self.rows]), self._host(b[:, self.columns])
+        self.bits = _expected(rows, columns, chunk, dtype, tier, arch)
+
+    def _host(self, array: Any) -> Any:
+        """The bits of a torch array, in NumPy."""
+        import numpy as np
+
+        array = array.contiguous()
+        if self.dtype == "f32":
+            return array.cpu().numpy().view(np.uint32)
+        import torch
+
+        return array.view(torch.int16).cpu().numpy().view(np.uint16)
 
     def check(self, what: str, out: Any) -> int:
         """Compares ``out``; how many outputs. Raises WrongBitsError with the first mismatch."""
         import numpy as np
 
-        got = out[self.rows][:, self.columns].contiguous().cpu().numpy().view(np.uint32)
+        if self.bits is None:
+            return 0
+        got = self._host(out[self.rows][:, self.columns])
         differ = np.argwhere(got != self.bits)
         if len(differ):
             i, j = (int(x) for x in differ[0])
+            digits = 2 + 2 * ITEMSIZE[self.dtype]
             raise WrongBitsError(
                 f"{what}: {len(differ)} of {got.size} sampled outputs differ from the oracle "
                 f"(seed {self.seed}), first [{self.rows[i]}, {self.columns[j]}]: "
-                f"{got[i, j]:#010x}, expected {self.bits[i, j]:#010x}"
+                f"{got[i, j]:#0{digits}x}, expected {self.bits[i, j]:#0{digits}x}"
             )
         return int(got.size)
+
+
+def _expected(a: Any, b: Any, chunk: int, dtype: str, tier: str, arch: str) -> Any:
+    """The bits of ``a @ b`` in the tier's contract, of ``dtype`` like the operands' bits."""
+    import numpy as np
+
+    from ptxgen.reference.gemm import chain, chain16
+    from ptxgen.reference.half import downcast, upcast
+
+    if dtype == "f32":
+        return chain(a.view(np.float32), b.view(np.float32), chunk).view(np.uint32)
+    if tier == "simt":
+        return downcast(chain(upcast(a, dtype), upcast(b, dtype), chunk), dtype)
+    core = TENSOR_CORES.get(arch)
+    return None if core is None else downcast(chain16(a, b, chunk, dtype, core), dtype)
 
 
 def _sample(random: Any, size: int, count: int) -> list[int]:
@@ -213,10 +274,16 @@ def compare(torch: Any, what: str, out: Any, expected: Any, k: int) -> None:
     each step rounds it by up to u sqrt(k) (u = 2**-24), about 0.4 of that on average, and k such
     errors add up, as a random walk, to 0.3 u k. A wrong output is off by about sqrt(k). 32 u k is
     far from both: 80 standard deviations of the difference of two such results, and below
-    sqrt(k) up to k = 2**38.
+    sqrt(k) up to k = 2**38. Tensor cores cut k / 16 sums towards zero, by 2 u of about sqrt(k):
+    less than that up to k = 2**17.
+
+    Results of 16 bits are rounded again, and cuBLAS adds partial sums in that precision: eight
+    half steps of the largest output (5 sqrt(k)) are 0.16 sqrt(k) in bf16 at most.
     """
     difference = torch.sub(out, expected).abs_().max().item()
     bound = 32 * 2.0**-24 * max(k, 16)
+    if out.element_size() == 2:
+        bound += 4 * torch.finfo(out.dtype).eps * expected.abs().max().item()
     if not difference <= bound:  # so that NaN, which poisons what was not written, fails
         raise WrongBitsError(
             f"{what}: an output is off by {difference:.3g}; two summation orders differ by "
@@ -277,58 +344,6 @@ def repetitions(expected_us: float, budget_ms: float, least: int, most: int) -> 
     return max(least, min(most, count)) | 1
 
 
-@dataclass(frozen=True)
-class HostCost:
-    """What a call costs the host, µs: the median over batches of calls."""
-
-    what: str
-    ours_us: float
-    peer_us: float
-
-    @property
-    def ratio(self) -> float:
-        """Peer over ours."""
-        return self.peer_us / self.ours_us
-
-
-def host_costs(torch: Any, calls: int = 2000, batch: int = 100) -> list[HostCost]:
-    """``linear(out=)`` beside ``torch.mm(out=)`` on one small problem, ours and theirs in turn.
-
-    A batch is shorter than the launch queue and begins with an idle GPU, so nothing waits.
-    """
-    operands = Operands(torch, (16, 64, 64), seed=0)
-    found = []
-    for stored in ("kn", "nk"):
-        case = Case("host", "linear", stored, Shape(16, 64, 64))
-        mine, theirs = (torch.empty((16, 64), device="cuda") for _ in range(2))
-        peer = functools.partial(torch.mm, *operands.views(case.layout), out=theirs)
-        times = _alternate(torch, ours(case, operands, mine), peer, calls, batch)
-        found.append(HostCost(f"linear {stored} 16x64x64", *times))
-    return found
-
-
-def _alternate(
-    torch: Any, first: Work, second: Work, calls: int, batch: int
-) -> tuple[float, float]:
-    times: tuple[list[float], list[float]] = ([], [])
-    for run in (first, second):
-        for _ in range(batch):
-            run()
-    gc.disable()
-    try:
-        for _ in range(max(1, calls // batch)):
-            for run, taken in zip((first, second), times, strict=True):
-                torch.cuda.synchronize()
-                start = time.perf_counter_ns()
-                for _ in range(batch):
-                    run()
-                taken.append((time.perf_counter_ns() - start) / batch / 1e3)
-    finally:
-        gc.enable()
-        torch.cuda.synchronize()
-    return statistics.median(times[0]), statistics.median(times[1])
-
-
 # -- limits and surroundings -------------------------------------------------------
 _FFMA = r"""
 // Eight warps a CTA, 32 independent chains a thread: as many FFMAs as an SM can issue.
@@ -349,14 +364,14 @@ extern "C" __global__ void __launch_bounds__(256) ffma_peak(float* out, unsigned
 
 
 @functools.cache
-def limits(torch: Any) -> Limits:
+def limits(torch: Any, tier: str = "simt") -> Limits:
     """The table's limits of this GPU, or else measured ones (once; well under a second)."""
-    known = LIMITS.get(torch.cuda.get_device_name(0))
-    return known or measure_limits(torch)
+    known = LIMITS.get((torch.cuda.get_device_name(0), tier))
+    return known or measure_limits(torch, tier)
 
 
-def measure_limits(torch: Any) -> Limits:
-    """A large copy, and independent FFMAs on every SM."""
+def measure_limits(torch: Any, tier: str = "simt") -> Limits:
+    """A large copy, and independent FFMAs on every SM, or a large product of bf16."""
     import struct
 
     from ptxgen.compile import compile_cubin
@@ -367,6 +382,11 @@ def measure_limits(torch: Any) -> Limits:
     source = torch.empty(count, device="cuda").normal_()
     copy = _best_us(torch, functools.partial(torch.empty_like(source).copy_, source))
     del source
+    if tier == "tc":
+        a, b = Operands(torch, (8192, 8192, 8192), 0, "bf16").stored("NN")
+        product = _best_us(torch, functools.partial(torch.mm, a, b))
+        reached = "measured at the start of the run (flops: by cuBLAS)"
+        return Limits(8e6 * count / copy, 2e6 * 8192**3 / product, reached)
 
     device = get_device("cuda")
     grid, rounds = 4 * device.sms, 4000

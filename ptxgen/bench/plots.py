@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptxgen.bench.cases import GROUPS
+from ptxgen.bench.cases import target
 from ptxgen.bench.results import GATE, Environment, Row
 from ptxgen.errors import PtxgenError
 
@@ -20,7 +20,7 @@ INK, MUTED, GRID = "#222222", "#6b6b6b", "#dddddd"
 WIDTH, DPI = 8.6, 110  # inches, and dots per inch: about what a README shows
 _MARKS = {"NN": ("o", COLOURS[0]), "NT": ("s", COLOURS[1]), "TN": ("^", COLOURS[2])}
 _PEERS = {
-    "torch": "cuBLAS (torch.mm, f32)",
+    "torch": "cuBLAS (torch.mm)",
     "triton": "Triton, batch-invariant",
     "sgemm_bi": "sgemm-bi",
 }
@@ -107,7 +107,7 @@ def ratios(rows: Sequence[Row], environment: Environment | None, path: Path) -> 
     figure.text(
         0.02,
         top,
-        f"ptxgen against {_PEERS.get(peer, peer)}",
+        f"ptxgen against {_PEERS.get(peer, peer)}, {rows[0].dtype}, {rows[0].tier} tier",
         fontsize=12,
         weight="bold",
         va="center",
@@ -126,11 +126,12 @@ def _group(ax: Any, name: str, shapes: dict[str, list[Row]], gated: bool) -> Non
     found = [row.ratio for members in shapes.values() for row in members]
     mean = math.exp(sum(map(math.log, found)) / len(found))
     ax.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
-    target = GROUPS.get(name) if gated else None
-    if target and target.each is not None:
-        ax.axvspan(0.01, target.each, color="#D55E00", alpha=0.09, linewidth=0, zorder=0)
-    if target and target.geomean is not None:
-        ax.axvline(target.geomean, color=MUTED, linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
+    first = next(iter(shapes.values()))[0]
+    asked_of = target(name, first.dtype, first.tier) if gated else None
+    if asked_of and asked_of.each is not None:
+        ax.axvspan(0.01, asked_of.each, color="#D55E00", alpha=0.09, linewidth=0, zorder=0)
+    if asked_of and asked_of.geomean is not None:
+        ax.axvline(asked_of.geomean, color=MUTED, linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
     ax.axvline(mean, color=COLOURS[3], linewidth=1.6, zorder=1.5)
     for y, members in enumerate(shapes.values()):
         for row in members:
@@ -155,9 +156,9 @@ def _group(ax: Any, name: str, shapes: dict[str, list[Row]], gated: bool) -> Non
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     asked = ""
-    if target:
-        wanted = [f"mean ≥ {target.geomean:.2f}"] if target.geomean is not None else []
-        wanted += [f"each ≥ {target.each:.2f}"] if target.each is not None else []
+    if asked_of:
+        wanted = [f"mean ≥ {asked_of.geomean:.2f}"] if asked_of.geomean is not None else []
+        wanted += [f"each ≥ {asked_of.each:.2f}"] if asked_of.each is not None else []
         asked = f"   asked: {', '.join(wanted)}"
     ax.text(0, 1.0, name, transform=ax.transAxes, fontsize=9, weight="bold", va="bottom")
     ax.text(

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ptxgen.bench.cases import tier_of
 from ptxgen.cli.ui import emit
-from ptxgen.contract import OPERATIONS
+from ptxgen.contract import DTYPES, OPERATIONS, TIERS
 from ptxgen.dispatch import choose
+from ptxgen.dispatch import emit as emitter
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.spec import KernelSpec, TileSpec
-from ptxgen.tiles import ROUTES
 
 CELLS = 168
 """Cells of the map along each axis."""
@@ -43,6 +44,9 @@ def route_map(
     arch: str = "sm_90",
     sms: int = 132,
     align: int = 16,
+    dtype: str = "f32",
+    tier: str = "auto",
+    gpu: str | None = None,
     largest: int = 1 << 14,
     cells: int = CELLS,
 ) -> RouteMap:
@@ -58,20 +62,36 @@ def route_map(
     centres = [largest ** ((i + 0.5) / cells) for i in range(cells)]
     sizes = [max(1, round(c)) for c in centres]
     product = OPERATIONS[op].products[layout]
-    table = ROUTES[product.layout, OPERATIONS[op].plan.name]
-    owner = [
-        [
-            choose(op, layout, m, n, k, arch=arch, sms=sms, align_a=align, align_b=align).route
-            for m in sizes
-        ]
-        for n in sizes
-    ]
+    tier = tier_of(dtype, tier)
+    key = (product.layout, OPERATIONS[op].plan_name, dtype, tier)
+    served = emitter.serving(key, arch, (gpu, sms) if gpu else None)
+    assert served is not None, "every operation is routed"
+    table = served.routes
+
+    def route(m: int, n: int) -> int:
+        choice = choose(
+            op,
+            layout,
+            m,
+            n,
+            k,
+            arch=arch,
+            sms=sms,
+            align_a=align,
+            align_b=align,
+            dtype=dtype,
+            tier=tier,
+            gpu=gpu,
+        )
+        return choice.route
+
+    owner = [[route(m, n) for m in sizes] for n in sizes]
     present = sorted({index for line in owner for index in line})
     place = {route: index for index, route in enumerate(present)}
     names = tuple(" + ".join(kernel.name for kernel in table[r].kernels) for r in present)
     return RouteMap(
         title=f"Which kernel serves {op} ({layout}) at K = {k}",
-        subtitle=f"{arch}, {sms} SMs, f32, operands aligned to {align} bytes; "
+        subtitle=f"{arch}, {sms} SMs, {dtype}, {tier}, operands aligned to {align} bytes; "
         "every choice returns the same bits",
         axes=("M", "N"),
         routes=names,
@@ -95,14 +115,17 @@ def _labels(kernels: Sequence[KernelSpec]) -> tuple[str, ...]:
 
 
 def _label(kernel: KernelSpec) -> str:
-    if not isinstance(kernel, TileSpec):
+    sides = [getattr(kernel, side, None) for side in ("bm", "bn")]
+    if None in sides:
         return kernel.name
-    text = f"{kernel.bm}×{kernel.bn}"
-    if kernel.slices > 1:
+    text = "×".join(map(str, sides))
+    if kernel.family != "simt":
+        text += f", {kernel.family}"
+    if isinstance(kernel, TileSpec) and kernel.slices > 1:
         text += f", {kernel.slices} slices"
-    elif kernel.split == "workspace":
+    elif getattr(kernel, "split", "none") == "workspace":
         text += ", partial"
-    if kernel.persistent:
+    if isinstance(kernel, TileSpec) and kernel.persistent:
         text += ", any size"
     return text
 
@@ -118,9 +141,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--layout", metavar="LAYOUT", help="kn or nk; nn .. tt of matmul (the first)"
     )
+    parser.add_argument(
+        "--dtype", choices=tuple(DTYPES.values()), default="f32", help="(%(default)s)"
+    )
+    parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
     parser.add_argument("--arch", default="sm_90", help="(%(default)s)")
     parser.add_argument("--sms", type=int, default=132, help="(%(default)s)")
-    parser.add_argument("--align", type=int, default=16, choices=(4, 8, 16), help="(%(default)s)")
+    parser.add_argument("--gpu", metavar="NAME", help="whose profile decides (none: of any GPU)")
+    parser.add_argument(
+        "--align", type=int, default=16, choices=(2, 4, 8, 16), help="(%(default)s)"
+    )
     parser.add_argument(
         "--largest", type=int, default=1 << 14, help="largest M and N (%(default)s)"
     )
@@ -136,6 +166,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         arch=options.arch,
         sms=options.sms,
         align=options.align,
+        dtype=options.dtype,
+        tier=options.tier,
+        gpu=options.gpu,
         largest=options.largest,
         cells=CELLS if options.plot else 64,
     )

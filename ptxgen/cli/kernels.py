@@ -178,12 +178,12 @@ def uses(spec: KernelSpec) -> list[dict[str, Any]]:
     from ptxgen.tiles import ROUTES
 
     found = []
-    for (layout, plan), routes in ROUTES.items():
+    for (layout, plan, dtype, tier), routes in ROUTES.items():
         operations = [
             f"{operation.name} ({argument})"
             for operation in OPERATIONS.values()
             for argument, product in operation.products.items()
-            if operation.plan.name == plan and product.layout == layout
+            if operation.plan_name == plan and product.layout == layout
         ]
         for index, route in enumerate(routes):
             if spec.name in (kernel.name for kernel in route.kernels):
@@ -191,6 +191,8 @@ def uses(spec: KernelSpec) -> list[dict[str, Any]]:
                     {
                         "layout": layout,
                         "plan": plan,
+                        "dtype": dtype,
+                        "tier": tier,
                         "route": index,
                         "kernels": [kernel.name for kernel in route.kernels],
                         "operations": operations,
@@ -241,6 +243,7 @@ def _show(arguments: argparse.Namespace) -> None:
     for route in using:
         emit(
             f"  route {route['route']} of {route['layout']} {route['plan']}"
+            f" {route['dtype']} {route['tier']}"
             f" ({', '.join(route['operations']) or 'no operation'})"
         )
         items: list[tuple[str, object]] = [("prefer", route["prefer"]), ("reason", route["reason"])]

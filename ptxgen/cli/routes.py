@@ -34,6 +34,12 @@ def add_commands(commands: Any) -> None:
     command.add_argument("--arch", help="such as sm_80 (default: sm_90)")
     command.add_argument("--sms", type=int, metavar="N", help="multiprocessors (default: 132)")
     command.add_argument(
+        "--gpu",
+        metavar="NAME",
+        help="whose measured profile decides, if there is one (default: NVIDIA H200, unless "
+        "--arch or --sms is given)",
+    )
+    command.add_argument(
         "--align",
         type=_align,
         default=16,
@@ -87,6 +93,7 @@ def _explain(arguments: argparse.Namespace) -> None:
         arch=arguments.arch and arguments.arch.rstrip("af"),
         sms=arguments.sms,
         align=arguments.align,
+        gpu=arguments.gpu,
     )
     if arguments.json:
         value = asdict(found)

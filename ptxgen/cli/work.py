@@ -1,4 +1,4 @@
-"""demo and bench: the library at work."""
+"""demo, bench and tune: the library at work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _BENCHES = {
     "gemm": ("ptxgen.bench.gemm", "linear, linear_dgrad and linear_wgrad beside their peers"),
     "kernels": ("ptxgen.bench.kernels", "every kernel that a problem admits, forced"),
     "routes": ("ptxgen.bench.routes", "which kernel serves which sizes (needs no GPU)"),
+    "host": ("ptxgen.bench.host", "what a call costs the host, beside torch's own"),
 }
+_TUNE = "ptxgen.bench.tune"
 
 
 def add_commands(commands: Any) -> None:
@@ -34,6 +36,11 @@ def add_commands(commands: Any) -> None:
     command.add_argument("--inputs", type=int, default=257, metavar="K", help="(%(default)s)")
     command.add_argument("--outputs", type=int, default=129, metavar="N", help="(%(default)s)")
     command.add_argument("--seed", type=int, default=0, help="(%(default)s)")
+    command.add_argument(
+        "--dtype",
+        choices=("float32", "float16", "bfloat16"),
+        help="of x, w, bias and dy (float32, then float16; bfloat16 needs the package ml_dtypes)",
+    )
     command.add_argument("--device", metavar="DEVICE", help="cuda, cuda:1, cpu (the best there is)")
     command.set_defaults(run=_demo)
 
@@ -44,10 +51,18 @@ def add_commands(commands: Any) -> None:
     )
     benches = group.add_subparsers(metavar="BENCH", required=True)
     for name, (module, text) in _BENCHES.items():
-        # A prefix that no argument has: all of them, --help too, are the benchmark's own.
-        bench = benches.add_parser(name, help=text, add_help=False, prefix_chars="\0")
-        bench.add_argument("options", nargs="*")
-        bench.set_defaults(run=_bench, module=module)
+        _deferred(benches, name, module, text)
+    _deferred(
+        commands, "tune", _TUNE, "measure which kernel is the fastest where, for this GPU's profile"
+    )
+
+
+def _deferred(commands: Any, name: str, module: str, text: str) -> None:
+    """A command whose module has a parser of its own, and is imported when it is called."""
+    # A prefix that no argument has: all of them, --help too, are the command's own.
+    command = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
+    command.add_argument("options", nargs="*")
+    command.set_defaults(run=_bench, module=module)
 
 
 def _bench(arguments: argparse.Namespace) -> int:
@@ -71,11 +86,25 @@ def _demo(arguments: argparse.Namespace) -> int:
     if device.kind == "cpu":
         emit("  (runs the PTX that a GPU would run, instruction by instruction, and checks it:")
         emit("  every address, every read of unwritten memory, every order of shared accesses)")
+    dtypes = [arguments.dtype] if arguments.dtype else ["float32", "float16"]
     with use_device(device):
-        return _demo_on_device(arguments, device)
+        return max(_demo_on_device(arguments, device, dtype) for dtype in dtypes)
 
 
-def _layer(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+def _numpy_dtype(name: str) -> Any:
+    import numpy as np
+
+    if name != "bfloat16":
+        return np.dtype(name)
+    try:
+        return np.dtype(importlib.import_module("ml_dtypes").bfloat16)
+    except ModuleNotFoundError as error:
+        raise PtxgenError(
+            "NumPy has no bfloat16 of its own; pip install ml_dtypes, or take --dtype float16"
+        ) from error
+
+
+def _layer(arguments: argparse.Namespace, dtype: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A linear layer's operands, and what the oracle says of it."""
     import numpy as np
 
@@ -88,6 +117,7 @@ def _layer(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any
         for name, shape in (("x", (m, k)), ("w", (k, n)), ("bias", (n,)), ("dy", (m, n)))
     }
     operands["w"] /= np.float32(k**0.5)  # as a layer is initialised
+    operands = {name: values.astype(_numpy_dtype(dtype)) for name, values in operands.items()}
     x, w, bias, dy = operands.values()
     oracle = {
         "y = gelu(x w + bias)": reference.linear(x, w, bias, activation="gelu"),
@@ -97,18 +127,22 @@ def _layer(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any
     return operands, oracle
 
 
-def _demo_on_device(arguments: argparse.Namespace, device: Any) -> int:
+def _demo_on_device(arguments: argparse.Namespace, device: Any, dtype: str) -> int:
     import numpy as np
 
     ptxgen = importlib.import_module("ptxgen")
     m, k, n = arguments.batch, arguments.inputs, arguments.outputs
-    operands, oracle = _layer(arguments)
+    operands, oracle = _layer(arguments, dtype)
     x, w, bias, dy = operands.values()
-    emit(f"a linear layer of {k} inputs and {n} outputs, forward and backward, batch {m}")
+    emit(
+        f"a linear layer of {k} inputs and {n} outputs in {dtype}, forward and backward, batch {m}"
+    )
+    before = device.loaded()
     start = time.monotonic()
     y = ptxgen.linear(x, w, bias, activation="gelu")
     results = (y, ptxgen.linear_dgrad(dy, w), ptxgen.linear_wgrad(x, dy))
-    emit(f"  ran {', '.join(device.loaded())} ({time.monotonic() - start:.1f} s)")
+    ran = [name for name in device.loaded() if name not in before]
+    emit(f"  ran {', '.join(ran) or 'the kernels above'} ({time.monotonic() - start:.1f} s)")
     failed = False
     for (name, expected), result in zip(oracle.items(), results, strict=True):
         failed |= _compare(f"{name}, against NumPy", result, expected)
@@ -120,19 +154,20 @@ def _demo_on_device(arguments: argparse.Namespace, device: Any) -> int:
 
 
 def _compare(what: str, got: Any, expected: Any) -> bool:
-    """Prints whether two f32 arrays have the same bits; True if not."""
+    """Prints whether two arrays have the same bits; True if not."""
     import numpy as np
 
     got, expected = np.ascontiguousarray(got), np.ascontiguousarray(expected)
-    differ = np.argwhere(got.view(np.uint32) != expected.view(np.uint32))
+    bits = np.dtype(f"u{got.dtype.itemsize}")
+    differ = np.argwhere(got.view(bits) != expected.view(bits))
     if not len(differ):
         emit(f"  {what}: all {got.size} results have the same bits, {_fingerprint(got)}")
         return False
     at = tuple(int(i) for i in differ[0])
-    bits = [f"{int(a.view(np.uint32)[at]):#010x}" for a in (got, expected)]
+    shown = [f"{a[at]} ({int(a.view(bits)[at]):#x})" for a in (got, expected)]
     emit(
         f"  {what}: {len(differ)} of {got.size} results differ, first at {at}: "
-        f"{got[at]} ({bits[0]}), expected {expected[at]} ({bits[1]})"
+        f"{shown[0]}, expected {shown[1]}"
     )
     return True
 

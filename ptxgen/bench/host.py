@@ -1,0 +1,169 @@
+"""``ptxgen bench host``: what a call costs the host, beside torch's own calls.
+
+The problem is small, so that the GPU is never what a call waits for. All calls take turns in
+batches; a batch is shorter than the launch queue and begins with an idle GPU. The median of the
+batches counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import gc
+import importlib
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ptxgen.bench import measure, results
+from ptxgen.bench.cases import Case, Shape, tier_of
+from ptxgen.bench.measure import Work
+from ptxgen.cli.ui import emit, table
+from ptxgen.contract import DTYPES
+from ptxgen.errors import PtxgenError
+
+CALLS, BATCH = 2000, 100
+SHAPE = Shape(16, 64, 64)
+
+PAIRS = (
+    ("ptxgen.linear, out=", "torch.mm, out=", 0.0),
+    ("ptxgen.linear, nk, out=", "torch.mm, nk, out=", 0.0),
+    ("ptxgen.linear", "torch.mm", None),
+    ("ptxgen.torch.linear", "F.linear", 1.0),
+    ("ptxgen.torch.linear, bias", "F.linear, bias", 1.0),
+    ("ptxgen.torch.linear, grad", "F.linear, grad", 1.0),
+)
+"""Our call, the peer's, and how much more than the peer's ours may take, µs (None: not asked)."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One of our calls and the peer's, µs a call: medians."""
+
+    dtype: str
+    call: str
+    us: float
+    peer: str
+    peer_us: float
+    allowed: float | None
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether ours takes at most the peer's time and what is allowed; None: not asked."""
+        return None if self.allowed is None else self.us <= self.peer_us + self.allowed
+
+
+def costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
+    """Every pair whose calls are there."""
+    work = _calls(torch, dtype)
+    found = _medians(torch, work, calls, batch)
+    return [
+        Cost(dtype, ours, found[ours], peer, found[peer], allowed)
+        for ours, peer, allowed in PAIRS
+        if ours in found and peer in found
+    ]
+
+
+def _calls(torch: Any, dtype: str) -> dict[str, Work]:
+    """The calls by name; those of ``ptxgen.torch`` where it can be imported."""
+    import ptxgen
+
+    tier = tier_of(dtype)
+    cases = [Case("host", "linear", stored, SHAPE, dtype, tier) for stored in ("kn", "nk")]
+    operands = measure.Operands(torch, cases[0].product, 0, dtype)
+    out = operands.empty()
+    x, w = operands.stored("NT")
+    (a, b), (_, turned) = operands.views("NN"), operands.views("NT")
+    bias = torch.randn(SHAPE.n, device="cuda", dtype=x.dtype)
+    weight = torch.nn.Parameter(w.clone())
+    found: dict[str, Work] = {
+        "ptxgen.linear, out=": measure.ours(cases[0], operands, out),
+        "ptxgen.linear, nk, out=": measure.ours(cases[1], operands, out),
+        "ptxgen.linear": functools.partial(ptxgen.linear, a, b),
+        "torch.mm, out=": functools.partial(torch.mm, a, b, out=out),
+        "torch.mm, nk, out=": functools.partial(torch.mm, a, turned, out=out),
+        "torch.mm": functools.partial(torch.mm, a, b),
+    }
+    theirs = torch.nn.functional.linear
+    linears = {"F.linear": theirs}
+    with contextlib.suppress(ImportError, AttributeError):  # what is not there is not timed
+        linears["ptxgen.torch.linear"] = importlib.import_module("ptxgen.torch").linear
+    for name, linear in linears.items():
+        found[name] = functools.partial(linear, x, w)
+        found[f"{name}, bias"] = functools.partial(linear, x, w, bias)
+        found[f"{name}, grad"] = functools.partial(linear, x, weight, bias)
+    return found
+
+
+def _medians(torch: Any, work: Mapping[str, Work], calls: int, batch: int) -> dict[str, float]:
+    taken: dict[str, list[float]] = {name: [] for name in work}
+    for run in work.values():
+        for _ in range(batch):
+            run()
+    gc.disable()
+    try:
+        for _ in range(max(1, calls // batch)):
+            for name, run in work.items():
+                torch.cuda.synchronize()
+                start = time.perf_counter_ns()
+                for _ in range(batch):
+                    run()
+                taken[name].append((time.perf_counter_ns() - start) / batch / 1e3)
+    finally:
+        gc.enable()
+        torch.cuda.synchronize()
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def cost_table(found: Sequence[Cost]) -> str:
+    """One line per cost."""
+    lines = [
+        (
+            c.dtype,
+            c.call,
+            f"{c.us:.2f}",
+            c.peer,
+            f"{c.peer_us:.2f}",
+            None if c.allowed is None else f"{c.peer_us + c.allowed:.2f}",
+            {True: "ok", False: "short", None: None}[c.ok],
+        )
+        for c in found
+    ]
+    return table(lines, ("dtype", "call", "µs", "peer", "µs", "asked", "verdict"))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench host",
+        description="What a call on a small problem costs the host, µs, beside torch's own calls.",
+    )
+    parser.add_argument(
+        "--dtype", choices=tuple(DTYPES.values()), action="append", help="(all of them)"
+    )
+    parser.add_argument("--calls", type=int, default=CALLS, help="of each (%(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write a row per call here")
+    options = parser.parse_args(argv)
+    torch = measure.require_torch()
+    measure.warm_up(torch)
+    surroundings = measure.environment(torch, measure.limits(torch), seed=0)
+    found = [
+        cost
+        for dtype in options.dtype or DTYPES.values()
+        for cost in costs(torch, dtype, options.calls)
+    ]
+    if options.json:
+        results.write_records(options.json, results.records(found, surroundings))
+    emit(cost_table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

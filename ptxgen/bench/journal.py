@@ -1,0 +1,160 @@
+"""The tuner's journal: what was measured, a line a problem, so that a run can go on."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from ptxgen.errors import PtxgenError
+from ptxgen.tiles.profiles import Key
+
+FORMAT = 1
+
+Problem = tuple[Key, tuple[int, int, int], tuple[int, int]]
+"""A route table, the product's M, N, K, and the alignments of A and B."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line of a journal: on what it was measured, and first with what."""
+
+    gpu: str
+    sms: int
+    arch: str
+    date: str
+    commit: str
+    driver: str
+    cuda: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.date[:10]}, ptxgen at {self.commit}, driver {self.driver}, CUDA {self.cuda}, "
+            "cold L2, medians"
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """A measured problem: times, what was wrong, and what was left out as hopeless."""
+
+    problem: Problem
+    times: Mapping[str, float]
+    wrong: Mapping[str, str]
+    hopeless: tuple[str, ...] = ()
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        """All that were thought of."""
+        return frozenset(self.times) | frozenset(self.wrong) | frozenset(self.hopeless)
+
+    def slowness(self, kernel: str) -> float:
+        """Its time over the best; infinite for one that was left out, 0 if it is not there."""
+        if kernel in self.hopeless:
+            return math.inf
+        return self.times[kernel] / min(self.times.values()) if kernel in self.times else 0.0
+
+    def line(self) -> str:
+        """As the journal holds it."""
+        key, (m, n, k), align = self.problem
+        found = {"table": " ".join(key), "m": m, "n": n, "k": k, "align": align}
+        times = {name: round(us, 3) for name, us in self.times.items()}
+        rest = {"wrong": dict(self.wrong), "hopeless": self.hopeless}
+        return json.dumps({**found, "times": times, **rest})
+
+    @classmethod
+    def of(cls, line: str) -> Record:
+        """The record in a line; ValueError, LookupError or TypeError if there is none."""
+        found = json.loads(line)
+        layout, plan, dtype, tier = found["table"].split()
+        m, n, k = (int(found[size]) for size in "mnk")
+        a, b = found["align"]
+        times = {str(name): float(us) for name, us in found["times"].items()}
+        if not all(0 < us < math.inf for us in times.values()) or min(m, n, k) < 1:
+            raise ValueError("a time or a size that cannot be")
+        problem: Problem = (layout, plan, dtype, tier), (m, n, k), (a, b)
+        return cls(problem, times, dict(found["wrong"]), tuple(map(str, found["hopeless"])))
+
+
+@dataclass
+class Journal:
+    """What was measured, by problem; new records are written at once.
+
+    ``damaged`` are the lines that could not be read: what they held is measured again.
+    """
+
+    path: Path
+    header: Header
+    records: dict[Problem, Record] = field(default_factory=dict)
+    damaged: list[int] = field(default_factory=list)
+
+    @classmethod
+    def load(cls, path: Path) -> Journal:
+        """The journal in a file. Raises PtxgenError for a file that is none."""
+        try:
+            first, *lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            found = json.loads(first)
+            if found.pop("ptxgen tune") != FORMAT:
+                raise ValueError("another format")
+            journal = cls(path, Header(**found))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise PtxgenError(
+                f"{path} is no journal of `ptxgen tune`: {error!r}; name another with --journal, "
+                "or begin it anew with --fresh"
+            ) from error
+        for number, line in enumerate(lines, start=2):
+            try:
+                record = Record.of(line)
+            except (ValueError, LookupError, TypeError, AttributeError):
+                journal.damaged.append(number)
+            else:
+                journal.records[record.problem] = record
+        return journal
+
+    @classmethod
+    def merged(cls, paths: Sequence[Path]) -> Journal:
+        """All records of journals of one GPU, the later ones' before the earlier ones'."""
+        first, *others = (cls.load(path) for path in paths)
+        for other in others:
+            _check_same_gpu(other.path, other.header, first.header)
+            first.records |= other.records
+        return first
+
+    @classmethod
+    def begin(cls, path: Path, header: Header) -> Journal:
+        """A new journal, in place of what is there."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"ptxgen tune": FORMAT, **asdict(header)}) + "\n", "utf-8")
+        return cls(path, header)
+
+    @classmethod
+    def resume(cls, path: Path, header: Header) -> Journal:
+        """The journal of this GPU in a file, or a new one. Raises PtxgenError for another's."""
+        if not path.exists():
+            return cls.begin(path, header)
+        journal = cls.load(path)
+        _check_same_gpu(path, journal.header, header)
+        return journal
+
+    def add(self, record: Record) -> None:
+        """Enters a record, in the file first. A line that was cut off stays a line of its own."""
+        with self.path.open("rb+") as file:
+            file.seek(-1, 2)
+            whole = file.read(1) == b"\n"
+            file.write(("" if whole else "\n").encode() + record.line().encode() + b"\n")
+        self.records[record.problem] = record
+
+    def has(self, problem: Problem, kernels: Sequence[str]) -> bool:
+        """Whether ``problem`` was measured with all of ``kernels``."""
+        return problem in self.records and self.records[problem].kernels.issuperset(kernels)
+
+
+def _check_same_gpu(path: Path, its: Header, wanted: Header) -> None:
+    theirs, here = ((h.gpu, h.sms, h.arch) for h in (its, wanted))
+    if theirs != here:
+        raise PtxgenError(
+            f"{path} is of {theirs[0]} ({theirs[2]}, {theirs[1]} SMs), this is {here[0]} "
+            f"({here[2]}, {here[1]} SMs); name another with --journal"
+        )

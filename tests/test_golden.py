@@ -13,6 +13,7 @@ import pytest
 
 from ptxgen import golden, tiles
 from ptxgen.cli import main
+from ptxgen.contract import FMA, Contract
 from ptxgen.errors import CompileError, OptionError, PtxgenError
 from ptxgen.expr import TRUE, Expr, const
 from ptxgen.golden import Goldens, Usage, instructions, load, rules, save
@@ -31,6 +32,8 @@ class Scale(KernelSpec):
     body: str = ""
     dynamic: int = 0
     min_arch: str = "sm_80"
+    dtype: str = "f32"
+    contract: Contract = FMA
     family: str = field(default="scale", init=False)
 
     @property

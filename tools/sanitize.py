@@ -17,57 +17,51 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
-import ptxgen
 from ptxgen import reference
 from ptxgen.compile import Job, compile_many
+from ptxgen.contract import ACTIVATIONS, CONTRACTS
 from ptxgen.errors import OptionError
-from ptxgen.ops.launch import architecture
+from ptxgen.ops.launch import architecture, launch
+from ptxgen.ops.problem import Problem
 from ptxgen.render import render
 from ptxgen.runtime import get_device
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
 from ptxgen.tiles import ROUTES, SPECS
 
-ACTIVATIONS = ("gelu", "silu", "relu", "gelu_tanh", "none")
+NUMPY = {"f32": np.dtype(np.float32), "bf16": np.dtype(bfloat16), "f16": np.dtype(np.float16)}
 DEVICE: Any = get_device("cuda")
+Array = np.ndarray[Any, Any]
 
 
 class Buffer:
     """A matrix on the GPU in an allocation of its exact size, ``offset`` elements into it."""
 
-    def __init__(self, values: np.ndarray[Any, Any], offset: int = 0, pitch: int = 0) -> None:
+    def __init__(self, values: Array, offset: int = 0, pitch: int = 0) -> None:
         rows, columns = values.shape
-        self.shape, self.pitch = values.shape, max(pitch, columns)
+        self.shape, self.dtype, self.pitch = values.shape, values.dtype, max(pitch, columns, 1)
         self.size = max((rows - 1) * self.pitch + columns, 1)
-        self.base = DEVICE.alloc((offset + self.size) * 4)
-        self.ptr = self.base + offset * 4
-        flat = np.full(self.size, np.nan, np.float32)
+        self.base = DEVICE.alloc((offset + self.size) * self.dtype.itemsize)
+        self.ptr = self.base + offset * self.dtype.itemsize
+        flat = np.full(self.size, np.nan, np.float32).astype(self.dtype)
         self._matrix(flat)[...] = values
         DEVICE.copy_in(self.ptr, flat.ctypes.data, flat.nbytes)
         DEVICE.synchronize()
 
-    def _matrix(self, flat: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return np.lib.stride_tricks.as_strided(flat, self.shape, (self.pitch * 4, 4))
+    def _matrix(self, flat: Array) -> Array:
+        item = self.dtype.itemsize
+        return np.lib.stride_tricks.as_strided(flat, self.shape, (self.pitch * item, item))
 
-    def array(self, *, turned: bool = False, vector: bool = False) -> Any:
-        """This as something with ``__cuda_array_interface__``; ``turned``: its transpose."""
-        shape: tuple[int, ...] = self.shape
-        strides: tuple[int, ...] = (self.pitch * 4, 4)
-        if vector:
-            shape, strides = shape[1:], strides[1:]
-        if turned:
-            shape, strides = shape[::-1], strides[::-1]
-        interface = {
-            "version": 3,
-            "shape": shape,
-            "strides": strides,
-            "typestr": "<f4",
-            "data": (self.ptr, False),
-        }
-        return type("Array", (), {"__cuda_array_interface__": interface})()
+    @property
+    def align(self) -> int:
+        """The alignment, as kernels require it."""
+        low = self.ptr | self.pitch * self.dtype.itemsize | 16
+        return int(low & -low)
 
-    def read(self) -> np.ndarray[Any, Any]:
+    def read(self) -> Array:
         """The matrix, on the host."""
-        flat = np.empty(self.size, np.float32)
+        flat = np.empty(self.size, self.dtype)
         DEVICE.copy_out(flat.ctypes.data, self.ptr, flat.nbytes)
         DEVICE.synchronize()
         return self._matrix(flat).copy()
@@ -78,7 +72,7 @@ class Buffer:
 
 
 def shapes(spec: Any) -> Iterator[tuple[int, int, int]]:
-    """(M, N, K): tails of every kind, one output, a chunked reduction."""
+    """(M, N, K): tails of every kind, several tiles, one output, a chunked reduction."""
     bm, bn, bk = (getattr(spec, name, 32) for name in ("bm", "bn", "bk"))
     yield bm + 1, bn + 3, bk + 5
     yield max(bm - 1, 1), 5, 2 * bk + 3
@@ -90,36 +84,56 @@ def shapes(spec: Any) -> Iterator[tuple[int, int, int]]:
 
 def run(name: str, layout: str, m: int, n: int, k: int, aligned: bool, rng: Any) -> str | None:
     """Whether the bits are "same" or "different"; None where the kernel is not correct."""
-    x, w, bias = (rng.standard_normal(s, dtype=np.float32) for s in ((m, k), (k, n), (1, n)))
-    activation = ACTIVATIONS[(m + n + k) % len(ACTIVATIONS)]
+    dtype = SPECS[name].dtype
+    tier = next(t for t, contract in CONTRACTS.items() if contract == SPECS[name].contract)
+    turn = m + n + k
+    kind = NUMPY[dtype]
+    kind_bias, kind_out = (NUMPY[dtype if i % 2 else "f32"] for i in (turn, turn // 2))
+    activation = ACTIVATIONS[turn % len(ACTIVATIONS)]
 
-    def put(values: np.ndarray[Any, Any]) -> Buffer:
-        columns = values.shape[1]
-        return Buffer(values, 0, -(-columns // 4) * 4) if aligned else Buffer(values, 1)
+    def random(shape: tuple[int, int], to: Any) -> Array:
+        return np.asarray(rng.standard_normal(shape, dtype=np.float32).astype(to))
 
-    a, b = put(x.T if layout[0] == "T" else x), put(w.T if layout[1] == "T" else w)
+    def put(values: Array) -> Buffer:
+        unit = 16 // values.itemsize
+        whole = max(-(-values.shape[1] // unit), 1) * unit
+        return Buffer(values, 0, whole) if aligned or not values.size else Buffer(values, 1)
 
-    def result(values: np.ndarray[Any, Any]) -> Buffer:
-        return Buffer(values, 0, -(-n // 4) * 4) if aligned else Buffer(values, 1, n + 1)
+    def result(values: Array) -> Buffer:
+        unit = 16 // values.itemsize
+        return Buffer(values, 0, -(-n // unit) * unit) if aligned else Buffer(values, 1, n + 1)
 
-    held = [a, b, Buffer(bias), result(np.full((m, n), np.nan, dtype=np.float32))]
-    try:
-        ptxgen.linear(
-            a.array(turned=layout[0] == "T"),
-            b.array(turned=layout[1] == "T"),
-            held[2].array(vector=True),
-            activation=activation,
-            out=held[3].array(),
-            kernel=name,
+    def fire(op: str, out: Buffer, vector: Buffer | None, flags: int) -> None:
+        flags |= OUT_F32 if out.dtype == np.float32 else 0
+        problem = Problem(
+            op=op,
+            storage=layout,
+            dims=(m, n, k),
+            lds=(a.pitch, b.pitch),
+            aligns=(a.align, b.align) if k else (16, 16),
+            own=(m, n, k),
+            shape=(m, n),
+            swapped=False,
         )
-        pairs = [(held[3].read(), reference.linear(x, w, bias[0], activation=activation))]
+        prepared = launch(problem, DEVICE, out.pitch, flags, dtype=dtype, tier=tier, kernel=name)
+        prepared.fire(0, a.ptr, b.ptr, vector.ptr if vector else 0, out.ptr)
+
+    x, w, bias = random((m, k), kind), random((k, n), kind), random((1, n), kind_bias)
+    a, b = put(x.T if layout[0] == "T" else x), put(w.T if layout[1] == "T" else w)
+    nothing = np.full((m, n), np.nan, np.float32).astype(kind_out)
+    held = [a, b, Buffer(bias), result(nothing)]
+    how: dict[str, Any] = {"tier": tier, "out_dtype": kind_out.name, "arch": DEVICE.arch}
+    try:
+        flags = ACTIVATIONS.index(activation) << ACTIVATION_SHIFT
+        flags |= BIAS_F32 if kind_bias == np.float32 else 0
+        fire("linear", held[3], held[2], flags)
+        expected = reference.linear(x, w, bias[0], activation=activation, **how)
+        pairs = [(held[3].read(), expected)]
         if layout == "TN":
-            old = rng.standard_normal((m, n), dtype=np.float32)
+            old = random((m, n), kind_out)
             held.append(result(old))
-            ptxgen.linear_wgrad(
-                a.array(), b.array(), out=held[4].array(), accumulate=True, kernel=name
-            )
-            expected = reference.linear_wgrad(np.ascontiguousarray(x.T), w, out_old=old)
+            fire("linear_wgrad", held[4], None, ACCUMULATE)
+            expected = reference.linear_wgrad(np.ascontiguousarray(x.T), w, out_old=old, **how)
             pairs.append((held[4].read(), expected))
     except OptionError as refusal:
         if "it requires" not in str(refusal):
@@ -139,7 +153,7 @@ def main() -> int:
     arch = architecture(DEVICE)
     routes = {
         r.name: (layout, r)
-        for (layout, _), table in ROUTES.items()
+        for (layout, *_), table in ROUTES.items()
         for r in table
         if pattern.search(r.name) and all(kernel.runs_on(arch) for kernel in r.kernels)
     }

@@ -17,6 +17,7 @@ and large outputs keep running totals in shared memory.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 from ptxgen.contract import K
@@ -26,9 +27,8 @@ from ptxgen.tiles.regimes import (
     NARROW,
     SPLIT,
     UNSPLIT,
-    Pair,
-    Triple,
     fills,
+    gemm,
     medium_route,
     thin_route,
     thin_split_route,
@@ -36,53 +36,14 @@ from ptxgen.tiles.regimes import (
 
 REDUCE = ReduceSpec()
 
-COPIES = {  # name: (of a k-contiguous operand, of an operand with contiguous outer index)
-    "wide": ("staged", "vector"),
-    "floats": ("transpose", "vector"),
-    "kvector": ("kvector", "vector"),
-    "plain": ("transpose", "scalar"),
+COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, if n is)
+    "wide": ("staged", "vector", "staged", "vector"),
+    "floats": ("transpose", "vector", "transpose", "vector"),
+    "kvector": ("kvector", "vector", "kvector", "vector"),
+    "plain": ("transpose", "scalar", "transpose", "scalar"),
 }
 
-
-def _gemm(
-    layout: str,
-    tile: Triple,
-    thread: Pair,
-    lanes: Pair,
-    warps: Pair,
-    stages: int,
-    copies: str,
-    *,
-    slices: int = 0,
-    ctas: int = 1,
-    order: str = "rows",
-    split: str = "none",
-    persistent: bool = False,
-) -> TileSpec:
-    """A spec; ``slices`` > 0 makes it a sliced one."""
-    k_copy, outer_copy = COPIES[copies]
-    copy_a = k_copy if layout[0] == "N" else outer_copy
-    copy_b = k_copy if layout[1] == "T" else outer_copy
-    return TileSpec(
-        layout=layout,
-        bm=tile[0],
-        bn=tile[1],
-        bk=tile[2],
-        tm=thread[0],
-        tn=thread[1],
-        lanes_m=lanes[0],
-        lanes=lanes[0] * lanes[1],
-        warps_m=warps[0],
-        warps_n=warps[1],
-        stages=stages,
-        copy_a=copy_a,
-        copy_b=copy_b,
-        slices=max(slices, 1),
-        split="slices" if slices else split,
-        ctas_per_sm=ctas,
-        order=order,
-        persistent=persistent,
-    )
+_gemm = functools.partial(gemm, COPIES, "f32")
 
 
 THIN_SPLIT: dict[str, tuple[Route, ...]] = {

@@ -9,6 +9,7 @@ kernels (templates/operand.cuh.j2).
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 from ptxgen.contract import M
@@ -21,6 +22,7 @@ from ptxgen.tiles.regimes import (
     Pair,
     Triple,
     fills,
+    gemm,
     medium_route,
     thin_route,
     thin_split_route,
@@ -36,45 +38,7 @@ COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, 
 }
 
 
-def _gemm(
-    dtype: str,
-    layout: str,
-    tile: Triple,
-    thread: Pair,
-    lanes: Pair,
-    warps: Pair,
-    stages: int,
-    copies: str,
-    *,
-    slices: int = 0,
-    ctas: int = 1,
-    split: str = "none",
-    persistent: bool = False,
-) -> TileSpec:
-    """A spec; ``slices`` > 0 makes it a sliced one."""
-    a_k, a_outer, b_k, b_outer = COPIES[copies]
-    copy_a = a_k if layout[0] == "N" else a_outer
-    copy_b = b_k if layout[1] == "T" else b_outer
-    return TileSpec(
-        layout=layout,
-        bm=tile[0],
-        bn=tile[1],
-        bk=tile[2],
-        tm=thread[0],
-        tn=thread[1],
-        lanes_m=lanes[0],
-        lanes=lanes[0] * lanes[1],
-        warps_m=warps[0],
-        warps_n=warps[1],
-        stages=stages,
-        copy_a=copy_a,
-        copy_b=copy_b,
-        slices=max(slices, 1),
-        split="slices" if slices else split,
-        ctas_per_sm=ctas,
-        persistent=persistent,
-        dtype=dtype,
-    )
+_gemm = functools.partial(gemm, COPIES)
 
 
 def _thin_splits(dtype: str, layout: str) -> tuple[Route, ...]:

@@ -47,7 +47,7 @@ test: $(READY) lint  ## lint, types, generated code, goldens, proofs and tests
 	@$(PY) -m pytest -q -n $(JOBS)
 
 test-gpu: $(READY)  ## the tests that need a GPU (fails if there is none)
-	@$(PY) -m pytest -m gpu --require-gpu
+	@$(PY) -m pytest -q -m gpu --require-gpu -n $(JOBS)
 
 bench: $(READY)  ## time the GEMM triad beside its peers (needs a GPU)
 	@$(PTXGEN) bench gemm

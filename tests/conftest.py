@@ -5,6 +5,11 @@ from __future__ import annotations
 import functools
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run: a failure is one that anybody can repeat.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
 
 
 @functools.cache

@@ -108,7 +108,7 @@ def test_fma_of_subnormals() -> None:
     same_fma(a, b, c)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(*[st.integers(0, 2**32 - 1)] * 3), min_size=1, max_size=20))
 def test_fma_of_any_bits(triples: list[tuple[int, int, int]]) -> None:
     columns = np.array(triples, np.uint32).T.copy().view(np.float32)

@@ -37,6 +37,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # In a file, the tests of one kernel come one after the other: it is decoded once, and let go.
+    files = {path: number for number, path in enumerate(dict.fromkeys(i.path for i in items))}
+
+    def place(item: pytest.Item) -> tuple[int, str]:
+        callspec = getattr(item, "callspec", None)
+        return files[item.path], str(callspec.params.get("name", "")) if callspec else ""
+
+    items.sort(key=place)
     gpu = [item for item in items if item.get_closest_marker("gpu")]
     if gpu and (reason := why_no_gpu()):
         for item in gpu:

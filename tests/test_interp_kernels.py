@@ -24,8 +24,7 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS, TIERS
 from ptxgen.errors import OptionError
-from ptxgen.ops import launch
-from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.tiles import SPECS
 
 PROJECT = Path(__file__).parents[1]
@@ -43,16 +42,16 @@ def twin(name):
 every_first = pytest.mark.parametrize("name", sorted(n for n in KERNELS if not twin(n)))
 
 
-@functools.cache
-def device():
-    """One device for all tests, which decodes each kernel once."""
+@functools.lru_cache(maxsize=1)
+def device(name):
+    """A device for the tests of a kernel, which come one after the other and decode it once."""
     return CpuDevice()
 
 
 @contextlib.contextmanager
-def settings(**changes):
-    """The device, run differently."""
-    found = device()
+def settings(name, **changes):
+    """The device of a kernel, run differently."""
+    found = device(name)
     before = found.settings
     found.settings = replace(before, **changes)
     try:
@@ -64,7 +63,7 @@ def settings(**changes):
 def check(name, case, where=None):
     """Runs ``case`` and compares it with the oracle."""
     case = case.of(SPECS[name])
-    got, intact = run(where or device(), name, case)
+    got, intact = run(where or device(name), name, case)
     same_bits(got, oracle(case), seed=SEED, spec=name, what=str(case))
     assert intact, f"{case}: wrote beside the result"
 
@@ -186,7 +185,7 @@ def store_cases(name, sms):
 
 @every_kernel
 def test_edges(name):
-    cases = edge_cases(name, device().sms)
+    cases = edge_cases(name, SMS)
     layout, route = KERNELS[name]
     if twin(name):
         number = sorted(KERNELS).index(name)
@@ -198,7 +197,7 @@ def test_edges(name):
         return
     assert len(cases) >= 10
     plain = {(c.activation, c.bias) for c in cases if not c.accumulate}
-    if admits(route, Case(1, 1, 1), device().sms):
+    if admits(route, Case(1, 1, 1), SMS):
         assert plain >= set(EPILOGUES)
     if layout == "TN":
         assert {c.accumulate for c in cases if c.op == "linear_wgrad"} == {True, False}
@@ -209,7 +208,7 @@ def test_edges(name):
 
 @every_first
 def test_stores(name):
-    cases = store_cases(name, device().sms)
+    cases = store_cases(name, SMS)
     for case in cases:
         check(name, case)
     assert len(cases) >= 2
@@ -290,7 +289,7 @@ def test_operations(name):
         if product.layout == layout
     ]
     epilogue = EPILOGUES[sorted(KERNELS).index(name) % len(EPILOGUES)]
-    with ptxgen.use_device(device()):
+    with ptxgen.use_device(device(name)):
         for i, (op, way) in enumerate(ways):
             for m, n, k in shapes[twin(name) :]:
                 # Host arrays arrive packed.
@@ -305,7 +304,7 @@ def test_operations(name):
                     epilogue=epilogue,
                     kernel=name,
                 )
-                if admits(route, Case(m, n, k, op=op, align=align), device().sms):
+                if admits(route, Case(m, n, k, op=op, align=align), SMS):
                     run_it()
                     served.add((op, way))
                 else:
@@ -329,20 +328,15 @@ SOME = {"f32": 1, "bf16": 2, "f16": 4}
 """Of how many problems of a list each dtype takes one; they take turns."""
 
 
-@functools.cache
-def chooser():
-    """A device whose number of SMs changes."""
-    return CpuDevice()
-
-
 @numbers
 @pytest.mark.parametrize("op", sorted(OPERATIONS))
-def test_chosen_kernels(op, dtype, tier, monkeypatch):
+def test_chosen_kernels(op, dtype, tier):
     epilogue = itertools.cycle(EPILOGUES)
+    chooser = CpuDevice()
     for sms in (132, 8):  # other routes, the same bits
-        monkeypatch.setattr(chooser(), "sms", sms)
-        monkeypatch.setattr(launch, "_launches", {})
-        with ptxgen.use_device(chooser()):
+        chooser.sms = sms
+        chooser.prepared.clear()
+        with ptxgen.use_device(chooser):
             for turn, (layout, (m, n, k)) in enumerate(
                 itertools.product(OPERATIONS[op].products, SHAPES)
             ):
@@ -358,14 +352,14 @@ def test_chosen_kernels_on_hard_numbers(op, kind, dtype, tier):
     how = {"epilogue": ("gelu", True), "kind": kind, "dtype": dtype, "tier": tier}
     shapes = (5, 40, 20), (1, 9, 33), (3, 33, 2100)
     problems = list(itertools.product(OPERATIONS[op].products, shapes))
-    with ptxgen.use_device(device()):
+    with ptxgen.use_device(CpuDevice()):
         for layout, (m, n, k) in problems[KINDS.index(kind) % SOME[dtype] :: SOME[dtype]]:
             call(op, layout, m, n, k, turn=m, **how)
 
 
 def test_leading_dimensions_and_empty_results():
     rng = np.random.default_rng(SEED)
-    with ptxgen.use_device(device()):
+    with ptxgen.use_device(CpuDevice()):
         x, w = rng.standard_normal((2, 3, 9), "f4"), rng.standard_normal((9, 5), "f4")
         for dtype in NUMPY.values():
             a, b = x.astype(dtype), w.astype(dtype)
@@ -383,11 +377,11 @@ def test_schedules(name):
     bm, bn, bk, stages = sizes(route.kernels[0])
     tall = max(bm - 3, 1) if bm > 16 else bm + 1
     case = Case(tall, bn + 1, (stages + 1) * bk + 5, activation="relu")
-    if not admits(route, case, device().sms):
+    if not admits(route, case, SMS):
         case = Case(tall, bn + 1, 400, op="linear_wgrad", bias=False)
     number = sorted(KERNELS).index(name)
     change = {"early": True, "wave_lanes": 1} if number % 2 else {}
-    with settings(seed=number, **change) as changed:
+    with settings(name, seed=number, **change) as changed:
         check(name, case, changed)
 
 
@@ -419,9 +413,11 @@ def test_many_schedules(name):
     cases = [Case(bm + 1, bn + 1, bk + 1), Case(1, 5, 2 * bk + 3, bias=False, activation="silu")]
     if layout == "TN":
         cases.append(Case(3, bn, 300, op="linear_wgrad", bias=False, accumulate=True))
-    for i, case in enumerate(c for c in cases if admits(route, c, device().sms)):
+    for i, case in enumerate(c for c in cases if admits(route, c, SMS)):
         for seed in range(2 * i, 2 * i + 2):
-            with settings(seed=seed, early=seed % 2 == 0, wave_lanes=1 << 8 * (seed % 3)) as found:
+            with settings(
+                name, seed=seed, early=seed % 2 == 0, wave_lanes=1 << 8 * (seed % 3)
+            ) as found:
                 check(name, case, found)
 
 

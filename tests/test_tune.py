@@ -473,7 +473,7 @@ class dispatched:  # noqa: N801 - reads like a function
 
     def forget(self) -> None:
         dispatch._dispatch.cache_clear()
-        launch._launches.clear()
+        get_device("cpu").prepared.clear()
 
 
 def permuted(key: tune.Key, seed: int) -> tuple[Route, ...]:

@@ -23,8 +23,6 @@ PACKAGE = Path(__file__).parents[1]
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
-_launches: dict[tuple[object, ...], Launch] = {}
-
 
 def remember(memo: dict[_Key, _Value], key: _Key, value: _Value) -> None:
     """Enters a value into a bounded memo (dict operations are atomic; losing one is no harm)."""
@@ -48,11 +46,11 @@ def launch(
     Raises OptionError when ``kernel`` does not serve the problem, and CompileError or
     DeviceError when the kernel cannot be built or loaded.
     """
-    key = (device, problem, ldc, flags, dtype, tier, kernel)
-    found = _launches.get(key)
+    key = (problem, ldc, flags, dtype, tier, kernel)
+    found = device.prepared.get(key)
     if found is None:
         found = prepare(problem, device, ldc, flags, dtype, tier, kernel)
-        remember(_launches, key, found)
+        remember(device.prepared, key, found)
     return found
 
 
@@ -119,7 +117,6 @@ def storage_of(kernel: str | None) -> str | None:
     return getattr(SPECS.get(kernel), "layout", None)
 
 
-@cache
 def architecture(device: Device) -> str:
     """The architecture whose routes fit ``device``: the newest that it can stand for.
 

@@ -43,8 +43,9 @@ class Device(ABC):
     ``image_kind`` says what it loads: "cubin", or "ptx".
 
     Attributes: ``kind``, ``index``, ``name``, ``compute`` (capability, such as (9, 0)),
-    ``sms``, ``max_shared`` (the most dynamic shared memory of a block, in bytes) and
-    ``workspace``, the scratch memory of kernels on this device.
+    ``sms``, ``max_shared`` (the most dynamic shared memory of a block, in bytes),
+    ``workspace``, the scratch memory of kernels on this device, and ``prepared``, launches that its
+    users have ready, by keys of theirs: kept as long as the device, and theirs to bound.
     """
 
     image_kind: ClassVar[str] = "cubin"
@@ -62,6 +63,7 @@ class Device(ABC):
         self.kind, self.index, self.name = kind, index, name
         self.compute, self.sms, self.max_shared = compute, sms, max_shared
         self.workspace = Workspace(self)
+        self.prepared: dict[Any, Launch] = {}
         self._functions: dict[str, Function] = {}
         self._building: dict[str, threading.Lock] = {}
         self._in_use: deque[tuple[Any, Any]] = deque()

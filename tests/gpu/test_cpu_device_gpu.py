@@ -10,6 +10,7 @@ from gpu_arrays import NAMES, first_kernels, tier_of
 import ptxgen
 from ptxgen.contract import ITEMSIZE
 from ptxgen.errors import OptionError
+from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.tiles import SPECS
 
 pytestmark = pytest.mark.gpu
@@ -54,7 +55,7 @@ def test_gpu_and_interpreter_agree(name):
         a.flat[:: a.size // 7 + 1] = np.float32(1e-42)
         a, b = (x.astype(NUMPY[spec.dtype]) for x in (a, b))
         out_dtype = "float32" if len(name) % 2 else NAMES[spec.dtype]
-        expected = computed("cpu", name, a, b, out_dtype)
+        expected = computed(CpuDevice(), name, a, b, out_dtype)
         if expected is not None:  # one problem for each kernel: this is slow
             same_bits(computed("cuda", name, a, b, out_dtype), expected, spec=name)
             return

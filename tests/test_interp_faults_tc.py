@@ -554,6 +554,20 @@ def test_engine_mbarrier_wait(pick):
             assert fault.text.startswith("cp.async.bulk.tensor")
 
 
+@engines("one", "chunks")
+def test_engine_mbarrier_wait_without_a_loop(pick):
+    """A wait may give up before the phase is over, and has to be repeated."""
+    found = engine(pick)
+    case = whole(found.spec)
+    for wait in found.run_by(r"mbarrier\.try_wait", case):
+        back = next(p for p in found.all(r"@%p\d+ bra\s") if p.line > wait.line)
+        assert back.line - wait.line < 6
+        seeds = (attempt(found.without(back), found.name, case, seed=seed) for seed in range(8))
+        outcome = next(filter(None, seeds), None)
+        kinds = UninitializedFault, RaceFault, BarrierFault
+        expect(outcome, kinds, found.name, f"line {back.line} removed")
+
+
 @engines("one", "row")
 def test_engine_mbarrier_arrival(pick):
     found, spec = engine(pick), engine(pick).spec

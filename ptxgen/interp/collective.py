@@ -522,8 +522,15 @@ _MBARRIER = frozenset(
 )
 
 
+_IMPATIENCE = 0.25
+"""How often a wait on an mbarrier gives up at once, where schedules are random."""
+
+
 def _mbarrier_wait(program: Program, block: Block, instruction: Instruction) -> Operation:
-    """mbarrier.test_wait and .try_wait: the lanes wait until the phase has completed."""
+    """mbarrier.test_wait and .try_wait: the lanes wait until the phase has completed.
+
+    They give up where nothing else can run and, with a seed, now and then: hardware may, too.
+    """
     rest = instruction.modifiers[1:]
     if not (_MBARRIER | {"parity"}).issuperset(rest) or len(instruction.operands) > 4:
         raise program.error("this form of mbarrier is outside the subset", instruction)
@@ -554,7 +561,10 @@ def _mbarrier_wait(program: Program, block: Block, instruction: Instruction) -> 
         if len(done) < len(own):
             mask = np.zeros(len(wave.lanes), np.bool_)
             mask[own[~over]] = True
-            wave.park(block, mask)
+            if wave.random is not None and wave.random.random() < _IMPATIENCE:
+                give_up(wave, mask)
+            else:
+                wave.park(block, mask)
 
     def give_up(wave: Wave, mask: Bools) -> None:
         lanes = np.flatnonzero(mask)

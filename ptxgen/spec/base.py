@@ -18,9 +18,9 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from ptxgen.contract import Contract, M, N
+from ptxgen.contract import ITEMSIZE, Contract, M, N
 from ptxgen.errors import SpecError
-from ptxgen.expr import Expr, all_of, const, var
+from ptxgen.expr import Expr, all_of, ceil_div, const, minimum, var
 
 CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
 ALIGN_A, ALIGN_B = var("ALIGN_A"), var("ALIGN_B")
@@ -174,6 +174,33 @@ class KernelSpec(ABC):
         fields: dict[str, Any] = asdict(self)
         fields["kind"] = type(self).__name__
         return json.dumps(fields, sort_keys=True, separators=(",", ":"), default=str)
+
+
+class GemmSpec(KernelSpec):
+    """A kernel that computes output tiles of BM x BN, whole or chunk by chunk of the reduction."""
+
+    bm: int
+    bn: int
+    split: str  # how chunks are told apart; "workspace": their sums go there
+    persistent: bool  # whether CTAs walk over the tiles
+
+    @property
+    def tiles(self) -> Expr:
+        """Output tiles."""
+        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
+
+    @property
+    def work(self) -> Expr:
+        """Pieces of work that CTAs share."""
+        return self.tiles * CHUNKS if self.split == "workspace" else self.tiles
+
+    @property
+    def grid(self) -> Expr:
+        return minimum(self.tiles, GRID_MAX) if self.persistent else self.work
+
+    @property
+    def workspace(self) -> Expr:
+        return PARTIAL_SUMS * ITEMSIZE["f32"] if self.split == "workspace" else const(0)
 
 
 @dataclass(frozen=True)

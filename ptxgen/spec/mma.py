@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ptxgen.contract import TC16, TIERS, Contract, K, M, N
-from ptxgen.expr import Expr, all_of, ceil_div, const, minimum
+from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.spec.base import (
     ALIGN_A,
     ALIGN_B,
@@ -16,10 +16,9 @@ from ptxgen.spec.base import (
     GRID_MAX,
     INDEX_MAX,
     LAYOUTS,
-    PARTIAL_SUMS,
     WARP,
     WORKSPACE_MAX,
-    KernelSpec,
+    GemmSpec,
     check,
 )
 
@@ -103,7 +102,7 @@ class MmaSide:
 
 
 @dataclass(frozen=True)
-class MmaSpec(KernelSpec):
+class MmaSpec(GemmSpec):
     """A GEMM kernel of the mma family.
 
     A CTA of ``warps_m`` x ``warps_n`` warps computes ``bm`` x ``bn`` outputs, ``bk`` k's per
@@ -325,21 +324,6 @@ class MmaSpec(KernelSpec):
     @property
     def shared_bytes(self) -> int:
         return max(self.stages * self.stage, 4 * self.bm * self.exchange_pitch)
-
-    @property
-    def tiles(self) -> Expr:
-        """Output tiles."""
-        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
-
-    @property
-    def grid(self) -> Expr:
-        if self.persistent:
-            return minimum(self.tiles, GRID_MAX)
-        return self.tiles * CHUNKS if self.split == "workspace" else self.tiles
-
-    @property
-    def workspace(self) -> Expr:
-        return PARTIAL_SUMS * 4 if self.split == "workspace" else const(0)
 
     @property
     def requires(self) -> Expr:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ptxgen.contract import FMA, ITEMSIZE, Contract, K, M, N
-from ptxgen.expr import Expr, all_of, ceil_div, const, minimum
+from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.spec.base import (
     ALIGN_A,
     ALIGN_B,
@@ -19,6 +19,7 @@ from ptxgen.spec.base import (
     PARTIAL_SUMS,
     WARP,
     WORKSPACE_MAX,
+    GemmSpec,
     KernelSpec,
     check,
 )
@@ -35,7 +36,7 @@ RAW_COPIES = ("vector", "kvector")
 
 
 @dataclass(frozen=True)
-class TileSpec(KernelSpec):
+class TileSpec(GemmSpec):
     """A GEMM kernel of the simt family.
 
     A CTA computes ``bm`` x ``bn`` outputs; a thread ``tm`` x ``tn``; a warp's lanes form a
@@ -338,21 +339,6 @@ class TileSpec(KernelSpec):
     def shared_bytes(self) -> int:
         totals = self.bm * self.bn if self.split == "slices" else 0
         return 4 * (self.totals_offset + totals)
-
-    @property
-    def tiles(self) -> Expr:
-        """Output tiles."""
-        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
-
-    @property
-    def grid(self) -> Expr:
-        if self.persistent:
-            return minimum(self.tiles, GRID_MAX)
-        return self.tiles * CHUNKS if self.split == "workspace" else self.tiles
-
-    @property
-    def workspace(self) -> Expr:
-        return PARTIAL_SUMS * 4 if self.split == "workspace" else const(0)
 
     @property
     def requires(self) -> Expr:

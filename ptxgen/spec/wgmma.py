@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ptxgen.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
-from ptxgen.expr import Expr, all_of, ceil_div, const, minimum
+from ptxgen.contract import TC16, TIERS, Contract, K, M, N
+from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.spec.base import (
     ALIGN_A,
     ALIGN_B,
@@ -16,11 +16,10 @@ from ptxgen.spec.base import (
     GRID_MAX,
     INDEX_MAX,
     LAYOUTS,
-    PARTIAL_SUMS,
     SMS,
     WARP,
     WORKSPACE_MAX,
-    KernelSpec,
+    GemmSpec,
     MapBox,
     check,
 )
@@ -138,7 +137,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class WgmmaSpec(KernelSpec):
+class WgmmaSpec(GemmSpec):
     """A GEMM kernel of the wgmma family.
 
     A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, one above the other,
@@ -373,19 +372,10 @@ class WgmmaSpec(KernelSpec):
         return ceil_div(M, self.bm * self.cluster_m) * ceil_div(N, self.bn * self.cluster_n)
 
     @property
-    def work(self) -> Expr:
-        """Pieces of work that the clusters share."""
-        return self.tiles * CHUNKS if self.split == "workspace" else self.tiles
-
-    @property
     def grid(self) -> Expr:
         if self.split == "cluster":
             return self.tiles * self.ctas
         return minimum(self.work, SMS // self.ctas) * self.ctas
-
-    @property
-    def workspace(self) -> Expr:
-        return PARTIAL_SUMS * ITEMSIZE["f32"] if self.split == "workspace" else const(0)
 
     @property
     def tensor_maps(self) -> tuple[MapBox, ...]:

@@ -44,10 +44,10 @@ test: $(READY) lint  ## lint, types, generated code, goldens, proofs and tests
 	@echo "== proofs"
 	@$(PTXGEN) prove
 	@echo "== tests"
-	@$(PY) -m pytest -q -n $(JOBS)
+	@$(PY) -m pytest -q -n $(JOBS) --dist loadgroup
 
 test-gpu: $(READY)  ## the tests that need a GPU (fails if there is none)
-	@$(PY) -m pytest -q -m gpu --require-gpu -n $(JOBS)
+	@$(PY) -m pytest -q -m gpu --require-gpu -n $(JOBS) --dist loadgroup
 
 bench: $(READY)  ## time the GEMM triad beside its peers (needs a GPU)
 	@$(PTXGEN) bench gemm

@@ -32,12 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "xdist_group: what one process runs (of pytest-xdist)")
     if config.getoption("--require-gpu") and (reason := why_no_gpu()):
         raise pytest.UsageError(f"--require-gpu: {reason}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # In a file, the tests of one kernel come one after the other: it is decoded once, and let go.
+    # In a file, the tests of one kernel come one after the other, in one process (with --dist
+    # loadgroup): it is decoded once, and let go.
     files = {path: number for number, path in enumerate(dict.fromkeys(i.path for i in items))}
 
     def place(item: pytest.Item) -> tuple[int, str]:
@@ -45,6 +47,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return files[item.path], str(callspec.params.get("name", "")) if callspec else ""
 
     items.sort(key=place)
+    for item in items:
+        if place(item)[1]:
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {place(item)[1]}"))
     gpu = [item for item in items if item.get_closest_marker("gpu")]
     if gpu and (reason := why_no_gpu()):
         for item in gpu:

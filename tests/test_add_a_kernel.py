@@ -57,7 +57,7 @@ class Copy:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
 
     def ptxgen(self, *argv: str, status: int = 0) -> str:

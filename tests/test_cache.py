@@ -508,7 +508,7 @@ def test_sixteen_processes_build_once(root: Path, tmp_path: Path) -> None:
         assert worker.stdin is not None
         worker.stdin.write("go\n")
         worker.stdin.flush()
-    outputs = [worker.communicate(timeout=60) for worker in workers]
+    outputs = [worker.communicate(timeout=300) for worker in workers]
     assert [err for _, err in outputs if err] == []
     assert len({out for out, _ in outputs}) == 1, "not the same bytes"
     assert log.read_text() == "built\n"
@@ -518,7 +518,7 @@ def test_sixteen_processes_build_once(root: Path, tmp_path: Path) -> None:
 def test_writer_killed_before_the_rename(root: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     killed = start(root, log, "kill")
-    killed.communicate("go\n", timeout=60)
+    killed.communicate("go\n", timeout=300)
     assert killed.returncode == -9
     assert sorted(p.suffix for p in root.iterdir()) == [".lock", ".tmp"], "it died half way"
     assert (Cache(root).info().entries, Cache(root).info().temporaries) == (0, 1)

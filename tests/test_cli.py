@@ -65,7 +65,7 @@ COMMANDS = [path for path in subcommands(parser()) if path != ("bench", "gemm")]
 def process(*argv: str, **options: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     return subprocess.run(
-        [sys.executable, *argv], text=True, env=environment, timeout=60, **options
+        [sys.executable, *argv], text=True, env=environment, timeout=300, **options
     )  # type: ignore[call-overload]
 
 

@@ -93,7 +93,7 @@ def edges(spec):
         (2 * bm + 3, less_n, 2),
         (less_m, 2 * bn + 3, stages * bk + bk // 2),
         (bm + 1, bn, 0),
-        (band, bn + 1, bk + 3),
+        (band, bn + 1, 3),
     ]
     return list(dict.fromkeys(found))
 
@@ -395,12 +395,12 @@ WAYS = (
 def some_kernels():
     """A kernel of every way to copy, split and synchronise."""
     found = {}
-    for name, (layout, route) in sorted(KERNELS.items()):
+    for name, (_, route) in sorted(KERNELS.items()):
         if twin(name):
             continue
         spec = route.kernels[0]
         threads = getattr(spec, "slice_threads", 0)
-        way = [layout, spec.dtype, len(route.kernels), *(getattr(spec, a, None) for a in WAYS)]
+        way = [spec.dtype, len(route.kernels), *(getattr(spec, a, None) for a in WAYS)]
         way += [threads > 32, getattr(spec, "slices", 1) > 1, getattr(spec, "registers", 0) > 0]
         found.setdefault(tuple(way), name)
     return sorted(found.values())

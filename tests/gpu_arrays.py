@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import statistics
 import struct
+import time
 
 import numpy as np
 from bits import NUMPY
 
 from ptxgen.compile import compile_cubin
-from ptxgen.contract import CONTRACTS, ITEMSIZE, OPERATIONS
+from ptxgen.contract import ITEMSIZE, OPERATIONS
 from ptxgen.reference.dot16 import tensor_core
 from ptxgen.runtime import get_device, torch_current
 from ptxgen.tiles import ROUTES
@@ -281,16 +283,11 @@ def first_kernels():
     return {r.name: (layout, r) for (layout, *_), table in ROUTES.items() for r in table}
 
 
-def tier_of(spec):
-    """The tier whose contract the kernel implements."""
-    return next(tier for tier, contract in CONTRACTS.items() if contract == spec.contract)
-
-
 def admits(route, op, m, n, k, *, align, sms):
     """Whether every kernel of ``route`` is correct for the product [m, k] x [k, n] of ``op``."""
     align = align if k else 16  # nothing is read of empty operands
     values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": align, "ALIGN_B": align, "SMS": sms}
-    plan = OPERATIONS[op].plan(tier_of(route.kernels[0]))
+    plan = OPERATIONS[op].plan(route.kernels[0].tier)
     return route.requires.evaluate(plan.environment(values))
 
 
@@ -303,3 +300,18 @@ def edge_shapes(spec):
     lengths = [bk + 1, 1, (stages + 2) * bk + 3, bk, 0, max(bk - 1, 2), stages * bk]
     shapes = [(rows[i % 5], columns[(2 * i + i // 5) % 5], lengths[i % 7]) for i in range(35)]
     return [*dict.fromkeys(shapes), (bm + 1, bn + 3, 2085), (3, 5, 4100), (2, bn, 2048)]
+
+
+def microseconds(torch, call):
+    """The median host cost of ``call``, with the GPU never far behind."""
+    for _ in range(200):
+        call()
+    samples = []
+    for _ in range(31):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(100):
+            call()
+        samples.append((time.perf_counter() - start) * 1e4)
+    torch.cuda.synchronize()
+    return statistics.median(samples)

@@ -10,7 +10,7 @@ from bits import KINDS, NUMPY, operand
 from numpy.lib.stride_tricks import as_strided
 
 from ptxgen import reference
-from ptxgen.contract import ACTIVATIONS, CONTRACTS, OPERATIONS
+from ptxgen.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.ops.launch import launch
 from ptxgen.ops.problem import Problem
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
@@ -25,11 +25,6 @@ SEED = 20260
 # A kernel serves every product that is stored as it reads, whatever its table's plan.
 KERNELS = {r.name: (layout, r) for (layout, *_), table in ROUTES.items() for r in table}
 """The routes by the name of their first kernel, with the layout of their operands."""
-
-
-def tier_of(spec):
-    """The tier whose contract the kernel implements."""
-    return next(tier for tier, contract in CONTRACTS.items() if contract == spec.contract)
 
 
 class Matrix:
@@ -124,7 +119,7 @@ class Case:
 
     def of(self, spec):
         """This problem in the dtype and tier of a kernel."""
-        return replace(self, dtype=spec.dtype, tier=tier_of(spec))
+        return replace(self, dtype=spec.dtype, tier=spec.tier)
 
     @property
     def bias_dtype(self):
@@ -185,7 +180,7 @@ def admits(route, case, sms):
     """Whether every kernel of ``route`` is correct for ``case``."""
     align_a, align_b = case.align if case.k else (16, 16)
     values = {"M": case.m, "N": case.n, "K": max(case.k, 1), "SMS": sms}
-    plan = OPERATIONS[case.op].plan(tier_of(route.kernels[0]))
+    plan = OPERATIONS[case.op].plan(route.kernels[0].tier)
     env = plan.environment({**values, "ALIGN_A": align_a, "ALIGN_B": align_b})
     return route.requires.evaluate(env)
 

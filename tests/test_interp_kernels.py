@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bits import KINDS, NUMPY, same_bits
-from interp_launch import KERNELS, SEED, Case, admits, factors, oracle, run, tier_of
+from interp_launch import KERNELS, SEED, Case, admits, factors, oracle, run
 
 import ptxgen
 from ptxgen import reference
@@ -104,7 +104,7 @@ def chunked(name):
     spec = route.kernels[0]
     bm, bn, _, _ = sizes(spec)
     found = []
-    if tier_of(spec) == "simt":
+    if spec.tier == "simt":
         found.append(Case(2, bn + 3, 2085, kind="cancelling", activation="silu", extra=2))
         if getattr(spec, "slices", 1) > 1:
             low = ITEMSIZE[spec.dtype]
@@ -112,7 +112,7 @@ def chunked(name):
             found += [replace(found[0], kind="wide", align=(low, low)), some_rows]
     if layout == "TN":
         many = 1100 if getattr(spec, "slices", 1) > 1 else 270
-        uneven, even = (many, 256) if tier_of(spec) == "simt" else (700, 512)
+        uneven, even = (many, 256) if spec.tier == "simt" else (700, 512)
         batch = Case(3, bn + 3, uneven, op="linear_wgrad", bias=False, accumulate=True)
         found += [batch, replace(batch, m=bm + 1, n=4, k=even, accumulate=False)]
     return found
@@ -299,7 +299,7 @@ def test_operations(name):
                     call,
                     *(op, way, m, n, k),
                     dtype=spec.dtype,
-                    tier=tier_of(spec),
+                    tier=spec.tier,
                     turn=i,
                     epilogue=epilogue,
                     kernel=name,

@@ -16,7 +16,7 @@ from ops_fakes import FakeGpu, torch_for_ops
 
 import ptxgen
 from ptxgen import cache, reference, render
-from ptxgen.contract import ACTIVATIONS, CONTRACTS, OPERATIONS
+from ptxgen.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.dispatch import choose
 from ptxgen.errors import DeviceError, DtypeError, GradError, OptionError, ShapeError
 from ptxgen.ops import launch, run
@@ -392,13 +392,9 @@ FIRST = {r.name: r for table in ROUTES.values() for r in table}
 """The kernels that can be forced, and a route of each."""
 
 
-def tier_of(spec):
-    return next(tier for tier, contract in CONTRACTS.items() if contract == spec.contract)
-
-
 @pytest.mark.parametrize("name", sorted(FIRST))
 def test_every_kernel_can_be_forced_and_returns_the_same_bits(gpu, torch, name):
-    spec, tier = SPECS[name], tier_of(SPECS[name])
+    spec, tier = SPECS[name], SPECS[name].tier
     left, right = numbers(70, 40, dtype=spec.dtype), numbers(40, 72, dtype=spec.dtype)
     turn_a, turn_b = (c == "T" for c in spec.layout)
     a = put(left.T, pitch=72).T if turn_a else put(left)
@@ -433,7 +429,7 @@ def test_the_second_kernel_may_start_ahead_where_it_can_wait(gpu, compute, ahead
 
 @pytest.mark.parametrize("name", sorted(n for n in FIRST if SPECS[n].dtype != "f16"))
 def test_vectors_are_stored_as_a_forced_kernel_reads_them(gpu, torch, name):
-    spec, tier = SPECS[name], tier_of(SPECS[name])
+    spec, tier = SPECS[name], SPECS[name].tier
     turn_a, turn_b = (c == "T" for c in spec.layout)
     for m, n, k in ((1, 1, 1), (1, 5, 3), (5, 1, 3), (5, 6, 1), (1, 1, 4), (2, 3, 0)):
         left, right = numbers(m, k, dtype=spec.dtype), numbers(k, n, dtype=spec.dtype)

@@ -21,7 +21,7 @@ from ml_dtypes import bfloat16
 
 from ptxgen import reference
 from ptxgen.compile import Job, compile_many
-from ptxgen.contract import ACTIVATIONS, CONTRACTS
+from ptxgen.contract import ACTIVATIONS
 from ptxgen.errors import OptionError
 from ptxgen.ops.launch import architecture, launch
 from ptxgen.ops.problem import Problem
@@ -84,8 +84,7 @@ def shapes(spec: Any) -> Iterator[tuple[int, int, int]]:
 
 def run(name: str, layout: str, m: int, n: int, k: int, aligned: bool, rng: Any) -> str | None:
     """Whether the bits are "same" or "different"; None where the kernel is not correct."""
-    dtype = SPECS[name].dtype
-    tier = next(t for t, contract in CONTRACTS.items() if contract == SPECS[name].contract)
+    dtype, tier = SPECS[name].dtype, SPECS[name].tier
     turn = m + n + k
     kind = NUMPY[dtype]
     kind_bias, kind_out = (NUMPY[dtype if i % 2 else "f32"] for i in (turn, turn // 2))

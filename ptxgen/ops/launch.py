@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-from ptxgen.contract import CONTRACTS, ITEMSIZE, OPERATIONS
+from ptxgen.contract import ITEMSIZE, OPERATIONS
 from ptxgen.dispatch import Choice, choose
 from ptxgen.errors import DeviceError, OptionError
 from ptxgen.ops.problem import Problem, routed_as
@@ -185,8 +185,7 @@ def forced(problem: Problem, arch: str, sms: int, dtype: str, tier: str, kernel:
     what = f"kernel {kernel} does not serve {problem} on {arch}"
     if takes != dtype:
         raise OptionError(f"{what}: it takes {takes}, got {dtype}")
-    if route.kernels[0].contract != CONTRACTS[tier]:
-        own = next(t for t, contract in CONTRACTS.items() if contract == route.kernels[0].contract)
+    if (own := route.kernels[0].tier) != tier:
         raise OptionError(f"{what}: it is of tier {own!r}; pass tier={own!r} (got {tier!r})")
     if layout != problem.storage:
         raise OptionError(f"{what}: it takes operands stored {layout}, got {problem.storage}")

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from ptxgen.contract import ITEMSIZE, Contract, M, N
+from ptxgen.contract import CONTRACTS, ITEMSIZE, Contract, M, N
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr, all_of, ceil_div, const, minimum, var
 
@@ -114,6 +114,11 @@ class KernelSpec(ABC):
     @abstractmethod
     def contract(self) -> Contract:
         """The contract whose bits it returns."""
+
+    @property
+    def tier(self) -> str:
+        """The tier of that contract."""
+        return next(tier for tier, contract in CONTRACTS.items() if contract == self.contract)
 
     @property
     @abstractmethod

@@ -21,7 +21,6 @@ from gpu_arrays import (
     naive,
     operand_on_gpu,
     same_on_gpu,
-    tier_of,
     to_host,
 )
 
@@ -57,7 +56,7 @@ def launched(params):
         return {params["name"]}
     wanted = params.get("dtype"), params.get("tier", "tc")
     firsts = {name: route.kernels[0] for name, (_, route) in ROUTES_BY_NAME.items()}
-    return {name for name, spec in firsts.items() if (spec.dtype, tier_of(spec)) == wanted}
+    return {name for name, spec in firsts.items() if (spec.dtype, spec.tier) == wanted}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -180,7 +179,7 @@ def forced(run, name, op, m, n, k, align, device):
     arch = architecture(device)
     if not all(kernel.runs_on(arch) for kernel in route.kernels):
         pytest.skip(f"{name} does not run on {arch}")
-    run = partial(run, kernel=name, tier=tier_of(route.kernels[0]))
+    run = partial(run, kernel=name, tier=route.kernels[0].tier)
     if admits(route, op, m, n, k, align=align, sms=device.sms):
         run()
         return True
@@ -203,7 +202,7 @@ def intact(what, *guards):
 @every_kernel
 def test_forced_kernel_equals_the_oracle(name, device):
     layout, route = ROUTES_BY_NAME[name]
-    dtype, tier = route.kernels[0].dtype, tier_of(route.kernels[0])
+    dtype, tier = route.kernels[0].dtype, route.kernels[0].tier
     served = 0
     for i, ((m, n, k), kind) in enumerate(itertools.product(SMALL, KINDS)):
         if twin(name) and i % 3 != len(name) % 3:
@@ -233,7 +232,7 @@ def test_forced_kernel_equals_the_oracle(name, device):
 @every_kernel
 def test_forced_kernel_at_the_edges_of_its_tile(name, device):
     layout, route = ROUTES_BY_NAME[name]
-    dtype, tier = route.kernels[0].dtype, tier_of(route.kernels[0])
+    dtype, tier = route.kernels[0].dtype, route.kernels[0].tier
     served = 0
     for i, (m, n, k) in enumerate(edge_shapes(route.kernels[0])):
         if twin(name) and i % 3 != len(name) % 3:
@@ -266,7 +265,7 @@ def test_forced_kernel_at_the_edges_of_its_tile(name, device):
 )
 def test_forced_kernel_accumulates(name, device):
     _, route = ROUTES_BY_NAME[name]
-    dtype, tier = route.kernels[0].dtype, tier_of(route.kernels[0])
+    dtype, tier = route.kernels[0].dtype, route.kernels[0].tier
     shapes = [(s, kind) for s in (*SMALL, (70, 41, 0)) for kind in KINDS]
     shapes += [(s, "normal") for s in edge_shapes(route.kernels[0])[::3]]
     served = 0
@@ -364,7 +363,7 @@ def test_tensor_core_kernels_agree_on_millions_of_hard_numbers(dtype, kind, layo
     families, out = set(), torch.empty_like(expected)
     for name, (stored, route) in sorted(ROUTES_BY_NAME.items()):
         spec = route.kernels[0]
-        if stored != layout or spec.dtype != dtype or tier_of(spec) != "tc":
+        if stored != layout or spec.dtype != dtype or spec.tier != "tc":
             continue
         runs = all(kernel.runs_on(arch) for kernel in route.kernels)
         if not runs or not admits(route, "matmul", size, size, length, align=16, sms=device.sms):
@@ -601,7 +600,7 @@ def test_repeats_streams_and_graphs(m, k, n, dtype, tier):
 @pytest.mark.parametrize("name", sorted(n for n in ROUTES_BY_NAME if not twin(n)))
 def test_every_kernel_in_a_graph_beside_eager_work(name, device):
     layout, route = ROUTES_BY_NAME[name]
-    dtype, tier = route.kernels[0].dtype, tier_of(route.kernels[0])
+    dtype, tier = route.kernels[0].dtype, route.kernels[0].tier
     m, n, k = 70, 72, 96
     op = "linear"
     x, w, *_ = case(m, n, k, "normal", dtype)

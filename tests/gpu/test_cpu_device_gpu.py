@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bits import NUMPY, same_bits
-from gpu_arrays import NAMES, first_kernels, tier_of
+from gpu_arrays import NAMES, first_kernels
 
 import ptxgen
 from ptxgen.contract import ITEMSIZE
@@ -35,7 +35,7 @@ def computed(device, name, a, b, out_dtype):
                 b,
                 transpose_a=left == "T",
                 transpose_b=right == "T",
-                tier=tier_of(SPECS[name]),
+                tier=SPECS[name].tier,
                 out_dtype=out_dtype,
                 kernel=name,
             )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import statistics
 import threading
-import time
 
 import numpy as np
 import pytest
 from bits import operand, same_bits
-from gpu_arrays import Guarded, chunk_of, naive, same_on_gpu
+from gpu_arrays import Guarded, chunk_of, microseconds, naive, same_on_gpu
 
 import ptxgen
 from ptxgen import reference
@@ -307,21 +305,6 @@ def test_gradients_with_an_autograd_function():
 # -- cost -------------------------------------------------------------------------------
 
 
-def microseconds(call):
-    """The median host cost of ``call``, with the GPU never far behind."""
-    for _ in range(200):
-        call()
-    samples = []
-    for _ in range(31):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(100):
-            call()
-        samples.append((time.perf_counter() - start) * 1e4)
-    torch.cuda.synchronize()
-    return statistics.median(samples)
-
-
 def test_host_cost_is_told(capsys):
     """Prints, asserts nothing about time: machines differ. The bits are checked."""
     x, w, b = (torch.randn(s, device="cuda") for s in ((16, 64), (64, 64), (64,)))
@@ -337,7 +320,7 @@ def test_host_cost_is_told(capsys):
         ),
         "matmul(out=)": lambda: ptxgen.matmul(x, w, out=out),
     }
-    costs = {name: microseconds(call) for name, call in rows.items()}
+    costs = {name: microseconds(torch, call) for name, call in rows.items()}
     with capsys.disabled():
         print("\nhost cost per call, µs:", {n: round(c, 2) for n, c in costs.items()})
     ptxgen.linear(x, w, out=out)

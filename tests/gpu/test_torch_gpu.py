@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
-import time
 
 import pytest
+from gpu_arrays import microseconds
 
 import ptxgen
 
@@ -353,21 +352,6 @@ def test_other_threads_are_not_concerned():
 # -- cost -------------------------------------------------------------------------------------
 
 
-def microseconds(call):
-    """The median host cost of ``call``, with the GPU never far behind."""
-    for _ in range(200):
-        call()
-    samples = []
-    for _ in range(31):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(100):
-            call()
-        samples.append((time.perf_counter() - start) * 1e4)
-    torch.cuda.synchronize()
-    return statistics.median(samples)
-
-
 @DTYPES
 def test_host_cost_is_told(capsys, dtype):
     """Prints, asserts nothing about time: machines differ."""
@@ -386,9 +370,9 @@ def test_host_cost_is_told(capsys, dtype):
         "operator": lambda: torch.ops.ptxgen.linear(x, w),
         "operator, grad": lambda: torch.ops.ptxgen.linear(x, wg, bg),
     }
-    costs = {name: microseconds(call) for name, call in rows.items()}
+    costs = {name: microseconds(torch, call) for name, call in rows.items()}
     with pt.batch_invariant():
-        costs["F.linear, served"] = microseconds(rows["F.linear"])
+        costs["F.linear, served"] = microseconds(torch, rows["F.linear"])
     with capsys.disabled():
         print(f"\nhost cost per call, {name_of(dtype)}, µs:",
               {n: round(c, 2) for n, c in costs.items()})  # fmt: skip

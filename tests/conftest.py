@@ -42,14 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # loadgroup): it is decoded once, and let go.
     files = {path: number for number, path in enumerate(dict.fromkeys(i.path for i in items))}
 
-    def place(item: pytest.Item) -> tuple[int, str]:
+    def kernel(item: pytest.Item) -> str:
         callspec = getattr(item, "callspec", None)
-        return files[item.path], str(callspec.params.get("name", "")) if callspec else ""
+        return str(callspec.params.get("name", "")) if callspec else ""
 
-    items.sort(key=place)
+    items.sort(key=lambda item: (files[item.path], kernel(item)))
     for item in items:
-        if place(item)[1]:
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {place(item)[1]}"))
+        if name := kernel(item):
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {name}"))
     gpu = [item for item in items if item.get_closest_marker("gpu")]
     if gpu and (reason := why_no_gpu()):
         for item in gpu:

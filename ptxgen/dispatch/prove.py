@@ -440,7 +440,10 @@ class Attempt:
         if FALSE in self.assertions:
             return None
         self._told = len(self.linear.facts)
+        answer: Shape | str | None = "no effort left"
         for start in STARTS:
+            if self._effort <= 0:
+                break
             if self._search is None:
                 self._search = _Search(self.assertions, self._seed)
             answer, spent = self._search.check(
@@ -490,8 +493,6 @@ class _Search:
 
     def check(self, facts: list[Expr], effort: int) -> tuple[Shape | str | None, int]:
         """As :meth:`Attempt.solve`, of ``facts`` that have only grown; and the effort it took."""
-        if effort <= 0:
-            return "no effort left", 0
         self._tell(facts[self._told :])
         self._told = len(facts)
         self._solver.set("rlimit", effort)

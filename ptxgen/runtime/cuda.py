@@ -218,21 +218,23 @@ class CudaDevice(Device):
         cu = driver()
         kinds, swizzles = cu.CUtensorMapDataType, cu.CUtensorMapSwizzle
         width = f"_{box.swizzle}B" if box.swizzle else "_NONE"
-        encoded = _call(
-            f"making a tensor map of {box} at {pointer:#x}",
-            cu.cuTensorMapEncodeTiled,
-            getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_UINT{8 * box.itemsize}"),
-            2,
-            pointer,
-            [cu.cuuint64_t(size) for size in box.size],
-            [cu.cuuint64_t(box.pitch)],
-            [cu.cuuint32_t(size) for size in box.box],
-            [cu.cuuint32_t(1)] * 2,
-            cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            getattr(swizzles, f"CU_TENSOR_MAP_SWIZZLE{width}"),
-            cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,  # 256 costs up to 10 %
-            cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-        )
+        with self.current():  # a thread may have none yet, such as a new one of torch's autograd
+            encoded = _call(
+                f"making a tensor map of {box} at {pointer:#x}",
+                cu.cuTensorMapEncodeTiled,
+                getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_UINT{8 * box.itemsize}"),
+                2,
+                pointer,
+                [cu.cuuint64_t(size) for size in box.size],
+                [cu.cuuint64_t(box.pitch)],
+                [cu.cuuint32_t(size) for size in box.box],
+                [cu.cuuint32_t(1)] * 2,
+                cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+                getattr(swizzles, f"CU_TENSOR_MAP_SWIZZLE{width}"),
+                # 256 costs up to 10 %
+                cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
         return ctypes.string_at(encoded.getPtr(), MAP_BYTES)
 
     def launch(

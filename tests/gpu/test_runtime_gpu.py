@@ -165,10 +165,12 @@ def test_a_thread_without_context_is_served_and_left_without():
     a, c = device.alloc(x.nbytes), device.alloc(x.nbytes)
     got = np.empty_like(x)
     launch = prepare("twice", x.size)
-    contexts = []
+    box = TensorBox(0, 2, (64, 9), 128, (64, 8), 128)
+    contexts, maps = [], [device.tensor_map(box, a)]
 
     def work():
         contexts.append(int(cuda.driver().cuCtxGetCurrent()[1]))
+        maps.append(device.tensor_map(box, a))
         device.copy_in(a, x.ctypes.data, x.nbytes)
         launch.fire(0, a, 0, 0, c)
         device.copy_out(got.ctypes.data, c, x.nbytes)
@@ -179,6 +181,7 @@ def test_a_thread_without_context_is_served_and_left_without():
     thread.start()
     thread.join()
     assert contexts == [0, 0]
+    assert maps[0] == maps[1]
     same_bits(got, 2 * x)
     device.free(a)
     device.free(c)

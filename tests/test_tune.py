@@ -204,10 +204,27 @@ def test_journals_of_one_gpu_are_merged(tmp_path: Path) -> None:
     tune.measure_all([one[0], *two], Journal.begin(second, HEADER), meter_of(lambda *_: 7.0))
     journal = Journal.merged([first, second])
     assert journal.records.keys() == {t.problem for t in (*one, *two)}
-    assert set(journal.records[one[0].problem].times.values()) == {7.0}
+    assert set(journal.records[two[0].problem].times.values()) == {7.0}
+    assert journal.records[one[1].problem] == Journal.load(first).records[one[1].problem]
+    earlier = Journal.load(first).records[one[0].problem].times
+    both = journal.records[one[0].problem].times
+    assert both == pytest.approx({name: math.sqrt(7 * us) for name, us in earlier.items()})
     Journal.begin(other, dataclasses.replace(HEADER, sms=78))
     with pytest.raises(PtxgenError, match=r"78 SMs.*this is NVIDIA H200"):
         Journal.merged([first, other])
+
+
+def test_measurements_of_a_problem_are_averaged() -> None:
+    problem = some_tasks()[0].problem
+    cold = Record(problem, {"a": 1.0, "b": 2.0, "c": 4.0}, {}, ("far", "wrong"))
+    hot = Record(problem, {"a": 4.0, "b": 2.0, "d": 16.0}, {"wrong": "3 outputs"}, ("c", "far"))
+    got = Record.averaged([cold, hot])
+    # The level of the kernels that both have, a and b, is sqrt(2) and sqrt(8), 2 in the mean.
+    assert got.times == pytest.approx({"a": 2.0, "b": 2.0, "c": 4 * 2**0.5, "d": 8 * 2**0.5})
+    assert (got.wrong, got.hopeless) == ({"wrong": "3 outputs"}, ("far",))
+    apart = Record(problem, {"e": 1.0}, {})
+    assert Record.averaged([cold, apart]) == apart
+    assert Record.averaged([cold]).times == pytest.approx(cold.times)
 
 
 # -- rules ---------------------------------------------------------------------------
@@ -251,6 +268,28 @@ def test_planted_winners_are_found(noise: float) -> None:
     # Sizes between the measured ones go by their neighbours.
     for sizes, expected in (((5, 4096, 4096), "thin"), ((3000, 4096, 4096), "large")):
         assert learning.chosen_by(learnt.rules, Point(*sizes, ALIGNED, {expected: 1.0})) == expected
+
+
+def test_a_problem_counts_as_often_as_its_weight() -> None:
+    """A gain of 1 % is worth no rule, that of a problem which counts four times is."""
+    (m, n, k) = (1024, 1024, 4096)
+
+    def rules(weight: float) -> tuple[str | None, int]:
+        found = [
+            Point(
+                *p.sizes,
+                ALIGNED,
+                {"large": 100.0, "special": 98.8 if p.sizes == (m, n, k) else 130.0},
+                weight if p.sizes == (m, n, k) else 1.0,
+            )
+            for p in points(planted)
+        ]
+        learnt = learn(found)
+        here = next(p for p in found if p.sizes == (m, n, k))
+        return learning.chosen_by(learnt.rules, here), len(learnt.rules)
+
+    assert rules(1.0) == ("large", 1)
+    assert rules(4.0) == ("special", 2)
 
 
 def test_one_winner_needs_one_rule() -> None:

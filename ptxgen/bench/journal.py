@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -55,6 +55,33 @@ class Record:
         if kernel in self.hopeless:
             return math.inf
         return self.times[kernel] / min(self.times.values()) if kernel in self.times else 0.0
+
+    @classmethod
+    def averaged(cls, records: Sequence[Record]) -> Record:
+        """What several measurements of one problem say together.
+
+        Clocks differ from run to run, so times count as multiples of what the kernels that were
+        timed in every run took in it: geometric means of those, brought back to the mean run.
+        What was wrong once is wrong. Without such kernels, the last measurement stands.
+        """
+        common = set.intersection(*(set(r.times) for r in records))
+        if not common or len(records) == 1:
+            return records[-1]
+        levels = [_geomean(r.times[name] for name in common) for r in records]
+        wrong = {name: why for r in records for name, why in r.wrong.items()}
+        timed = {name: None for r in records for name in r.times if name not in wrong}
+        times = {
+            name: _geomean(levels)
+            * _geomean(
+                r.times[name] / level
+                for r, level in zip(records, levels, strict=True)
+                if name in r.times
+            )
+            for name in timed
+        }
+        left_out = dict.fromkeys(name for r in records for name in r.hopeless)
+        hopeless = tuple(name for name in left_out if name not in timed and name not in wrong)
+        return cls(records[0].problem, times, wrong, hopeless)
 
     def line(self) -> str:
         """As the journal holds it."""
@@ -115,11 +142,15 @@ class Journal:
 
     @classmethod
     def merged(cls, paths: Sequence[Path]) -> Journal:
-        """All records of journals of one GPU, the later ones' before the earlier ones'."""
-        first, *others = (cls.load(path) for path in paths)
-        for other in others:
-            _check_same_gpu(other.path, other.header, first.header)
-            first.records |= other.records
+        """All records of journals of one GPU; a problem that several have is averaged."""
+        journals = [cls.load(path) for path in paths]
+        first = journals[0]
+        found: dict[Problem, list[Record]] = {}
+        for journal in journals:
+            _check_same_gpu(journal.path, journal.header, first.header)
+            for problem, record in journal.records.items():
+                found.setdefault(problem, []).append(record)
+        first.records = {problem: Record.averaged(each) for problem, each in found.items()}
         return first
 
     @classmethod
@@ -149,6 +180,11 @@ class Journal:
     def has(self, problem: Problem, kernels: Sequence[str]) -> bool:
         """Whether ``problem`` was measured with all of ``kernels``."""
         return problem in self.records and self.records[problem].kernels.issuperset(kernels)
+
+
+def _geomean(values: Iterable[float]) -> float:
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs))
 
 
 def _check_same_gpu(path: Path, its: Header, wanted: Header) -> None:

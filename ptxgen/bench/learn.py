@@ -42,13 +42,17 @@ Box = tuple[slice, ...]
 
 @dataclass(frozen=True)
 class Point:
-    """A measured problem: the product's sizes, the alignments, and each kernel's time in µs."""
+    """A measured problem: the product's sizes, the alignments, and each kernel's time in µs.
+
+    ``weight``: as how many problems it counts.
+    """
 
     m: int
     n: int
     k: int
     align: tuple[int, int]
     times: Mapping[str, float]
+    weight: float = 1.0
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -123,7 +127,8 @@ class _Grid:
         self.owner = np.zeros(self.shape, int)
         """The point that a cell goes by."""
         self._place()
-        self.weight: Floats = np.where(self.measured, 1.0, UNMEASURED)
+        weights: Floats = np.array([p.weight for p in points])
+        self.weight: Floats = np.where(self.measured, weights[self.owner], UNMEASURED)
         lost: Floats = np.full((len(self.kernels), len(points)), np.inf)
         for i, p in enumerate(points):
             for name, us in p.times.items():

@@ -73,6 +73,8 @@ STAGES = ((1, 1.25), (3, 1.08), (11, 0.0))
 """How often a kernel is timed, and how far from the fastest it may be to be timed again."""
 FAR, FALLS = 3.0, 1.2
 """How far behind the fastest, and how much farther than on a smaller problem, is hopeless."""
+WEIGHT = 4.0
+"""As how many problems of the grid one of the benchmark counts: its sizes are those of models."""
 BUDGET_MS = 30.0
 """For the timings of a kernel in a stage; they are at least three where there is more than one."""
 Meter = Callable[[Case, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
@@ -294,8 +296,14 @@ def learn_table(
 ) -> tuple[Rules, Report]:
     """The rules of a table, from its records."""
     known = {route.name for route in ROUTES[key]}
+    benchmark = {case_of(key, shape).product for shape in _shapes(key, tuple(GROUPS[key[3]]))}
     points = [
-        Point(*r.problem[1], r.problem[2], {n: us for n, us in r.times.items() if n in known})
+        Point(
+            *r.problem[1],
+            r.problem[2],
+            {n: us for n, us in r.times.items() if n in known},
+            WEIGHT if r.problem[1] in benchmark else 1.0,
+        )
         for r in records
     ]
     points = [point for point in points if point.times]

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from ptxgen.tiles.profiles import Bounds, Rule
 
-MOST_RULES = 48
+MOST_RULES = 64
 FEW = 3
 """Rules that every pair of alignments may have."""
 LEAST_GAIN = 0.02
 """What a rule must save to be worth its line: 2 % of a problem's time, or 1 % of two, ..."""
-SLACK_US = 0.2
+SLACK_US = 0.1
 """So many µs above the best are none: short times are not repeated better."""
 UNMEASURED = 0.01
 """What a cell that nobody measured counts."""

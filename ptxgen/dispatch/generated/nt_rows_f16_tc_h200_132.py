@@ -13,8 +13,79 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 0: measured at 4 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 5793
+        and k >= 444
+        and k <= 2172
+    ):
+        return Choice(
+            route=0,
+            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 1: measured at 1 problem: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 725
+        and m <= 1448
+        and n >= 1774
+        and n <= 26841
+        and k <= 1254
+    ):
+        return Choice(
+            route=1,
+            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 2: measured at 1 problem: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 2478
+        and n <= 1773
+        and k <= 443
+    ):
+        return Choice(
+            route=2,
+            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 0: measured at 2 problems: as fast as the best
+    # 3: measured at 1 problem: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -26,19 +97,58 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295
         and m >= 257
-        and m <= 1448
-        and n <= 1773
+        and m <= 724
+        and n <= 876
         and k <= 443
     ):
         return Choice(
-            route=0,
+            route=3,
             kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 1: measured at 4 problems: 2 % faster than the next
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 4: not measured: as the nearest measured problem
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_128x128 <= 2147483647
+        and m >= 725
+        and m <= 5792
+        and n >= 5793
+        and n <= 10836
+        and k >= 2173
+        and k <= 4525
+    ):
+        return Choice(
+            route=4,
+            kernels=("mma_nt_f16_128x128x64_w2x2_s3_vv_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 5: measured at 3 problems: 13 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x32 <= 2147483647
+        and m >= 3
+        and m <= 16
+        and n <= 1773
+        and k >= 3548
+    ):
+        return Choice(
+            route=5,
+            kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 6: measured at 3 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -50,20 +160,126 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
         and m >= 257
-        and m <= 5792
+        and m <= 2478
         and n >= 5793
         and n <= 26841
-        and k >= 6401
+        and k >= 4526
     ):
         return Choice(
-            route=1,
+            route=6,
             kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 2: not measured: as the nearest measured problem
+    # 7: measured at 1 problem: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 112 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x112 + sms <= 4294967295
+        and -(-n // 112) * 8 <= 4294967295
+        and m >= 65
+        and m <= 128
+        and n >= 10837
+        and n <= 26841
+        and k >= 887
+        and k <= 6400
+    ):
+        return Choice(
+            route=7,
+            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
+            grids=(min(tiles_128x112, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 8: measured at 1 problem: as fast as the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 192 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 725
+        and n >= 26842
+    ):
+        return Choice(
+            route=8,
+            kernels=("wgmma_nt_f16_192x128x64_w3_s4",),
+            grids=(min(tiles_192x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 9: measured at 2 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x32 <= 2147483647
+        and m <= 2
+        and n >= 1774
+        and k >= 10837
+    ):
+        return Choice(
+            route=9,
+            kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 10: measured at 1 problem: 1.2 % behind the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x64 <= 2147483647
+        and m >= 9
+        and m <= 16
+        and n >= 1774
+        and k <= 1254
+    ):
+        return Choice(
+            route=10,
+            kernels=("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 11: measured at 2 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 2479
+        and n >= 1774
+        and n <= 26841
+        and k <= 2172
+    ):
+        return Choice(
+            route=11,
+            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 12: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
@@ -81,338 +297,32 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 10836
     ):
         return Choice(
-            route=2,
+            route=12,
             kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
             grids=(min(tiles_128x112, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 3: measured at 5 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 16 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
-        and m >= 33
-        and m <= 64
-        and n <= 1773
-    ):
-        return Choice(
-            route=3,
-            kernels=("wgmma_nt_f16_64x16x128_w1_s10",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 4: measured at 2 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and m >= 17
-        and m <= 64
-        and n >= 10837
-        and n <= 26841
-        and k >= 887
-        and k <= 6400
-    ):
-        return Choice(
-            route=4,
-            kernels=("mma_nt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 5: measured at 1 problem: 2 % faster than the next
-    if (
-        align_a >= 4
-        and align_b >= 4
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m >= 65
-        and m <= 128
-        and n <= 876
-        and k <= 443
-        and align_a >= 16
-        and align_b >= 16
-    ):
-        return Choice(
-            route=5,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 6: measured at 2 problems: 6 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 2478
-        and n <= 627
-        and k <= 2172
-    ):
-        return Choice(
-            route=6,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 7: measured at 1 problem: 7 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 2479
-        and m <= 3505
-        and n <= 1773
-        and k >= 3548
-    ):
-        return Choice(
-            route=7,
-            kernels=("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 8: measured at 4 problems: 1 % faster than the next
+    # 13: measured at 6 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_8x32 <= 2147483647
-        and m >= 9
-        and m <= 32
-        and n <= 1773
-        and k >= 2173
-    ):
-        return Choice(
-            route=8,
-            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 9: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 17
-        and m <= 128
-        and n >= 5793
-        and n <= 26841
-        and k <= 2172
-    ):
-        return Choice(
-            route=9,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 10: measured at 11 problems: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x64 <= 2147483647
+        and m >= 5
         and m <= 16
-        and n >= 5793
-        and k >= 2173
-    ):
-        return Choice(
-            route=10,
-            kernels=("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 11: measured at 2 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-        and m >= 5793
-        and n >= 1774
-        and k >= 6401
-    ):
-        return Choice(
-            route=11,
-            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 12: measured at 4 problems: 4 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 2
-        and k >= 444
-        and k <= 2172
-    ):
-        return Choice(
-            route=12,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 13: measured at 2 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 3506
-        and n >= 628
         and n <= 1773
-        and k >= 3548
+        and k <= 2172
     ):
         return Choice(
             route=13,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 14: measured at 2 problems: 4 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 65
-        and m <= 128
-        and n >= 10837
-        and k >= 887
-    ):
-        return Choice(
-            route=14,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 15: measured at 1 problem: 11 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 725
-        and m <= 1448
-        and n <= 1773
-        and k >= 3548
-    ):
-        return Choice(
-            route=15,
-            kernels=("wgmma_nt_f16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 16: measured at 6 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and n >= 1774
-        and k <= 2172
-    ):
-        return Choice(
-            route=16,
-            kernels=("wgmma_nt_f16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 17: measured at 12 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 26841
-        and k >= 3548
-    ):
-        return Choice(
-            route=17,
             kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 18: measured at 2 problems: 9 % faster than the next
+    # 14: measured at 2 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -429,36 +339,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=18,
+            route=14,
             kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
             grids=(min(tiles_128x112, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 19: measured at 2 problems: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 16 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
-        and m >= 33
-        and m <= 128
-        and n <= 1773
-        and k >= 2173
-    ):
-        return Choice(
-            route=19,
-            kernels=("wgmma_nt_f16_64x16x128_w1_s10",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 20: measured at 1 problem: 14 % faster than the next
+    # 15: measured at 1 problem: 6 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -469,19 +356,264 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
-        and m >= 129
-        and m <= 724
-        and n >= 5793
-        and k >= 6401
+        and m >= 33
+        and m <= 2478
+        and n >= 26842
     ):
         return Choice(
-            route=20,
+            route=15,
             kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 21: measured at 7 problems: 1 % faster than the next
+    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    # 16: measured at 2 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 16 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295
+        and m >= 17
+        and m <= 32
+        and n <= 627
+        and k <= 2172
+    ):
+        return Choice(
+            route=16,
+            kernels=("wgmma_nt_f16_64x16x128_w1_s10",),
+            grids=(min(tiles_64x16, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 17: measured at 6 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m <= 8
+        and n >= 1774
+        and n <= 5792
+        and k >= 2173
+    ):
+        return Choice(
+            route=17,
+            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 18: measured at 4 problems: as fast as the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 3506
+        and n >= 628
+        and n <= 5792
+        and k >= 3548
+        and k <= 6400
+    ):
+        return Choice(
+            route=18,
+            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 19: measured at 2 problems: 8 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 2479
+        and n <= 1773
+        and k >= 444
+        and k <= 2172
+    ):
+        return Choice(
+            route=19,
+            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 20: measured at 3 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x64 <= 2147483647
+        and m >= 9
+        and m <= 16
+        and n >= 5793
+    ):
+        return Choice(
+            route=20,
+            kernels=("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 21: measured at 2 problems: 6 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x32 <= 2147483647
+        and m >= 3
+        and m <= 32
+        and n >= 628
+        and n <= 1773
+        and k >= 887
+        and k <= 2172
+    ):
+        return Choice(
+            route=21,
+            kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 22: measured at 6 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x64 <= 2147483647
+        and m <= 4
+        and n >= 5793
+        and k >= 2173
+    ):
+        return Choice(
+            route=22,
+            kernels=("mma_nt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            grids=(tiles_8x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 23: not measured: as the nearest measured problem
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x128 <= 2147483647
+        and m >= 5
+        and m <= 64
+        and n >= 5793
+        and n <= 10836
+        and k >= 2173
+        and k <= 4525
+    ):
+        return Choice(
+            route=23,
+            kernels=("mma_nt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
+            grids=(tiles_64x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 24: measured at 1 problem: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 192 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 1449
+        and n >= 1774
+        and k <= 1254
+    ):
+        return Choice(
+            route=24,
+            kernels=("wgmma_nt_f16_192x128x64_w3_s4",),
+            grids=(min(tiles_192x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 25: measured at 1 problem: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m >= 17
+        and m <= 32
+        and n >= 628
+        and n <= 1773
+        and k >= 3548
+    ):
+        return Choice(
+            route=25,
+            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 26: measured at 1 problem: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x64 <= 2147483647
+        and m >= 3
+        and m <= 4
+        and n <= 876
+        and k <= 443
+    ):
+        return Choice(
+            route=26,
+            kernels=("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 27: measured at 1 problem: 9 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 192 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 2479
+        and m <= 5792
+        and n >= 5793
+    ):
+        return Choice(
+            route=27,
+            kernels=("wgmma_nt_f16_192x128x64_w3_s4",),
+            grids=(min(tiles_192x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 28: measured at 4 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -493,19 +625,112 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
         and m >= 725
+        and m <= 2478
         and n >= 1774
-        and n <= 10836
         and k >= 2173
     ):
         return Choice(
-            route=21,
+            route=28,
             kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
+    # 29: measured at 1 problem: 8 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 65
+        and m <= 128
+        and n >= 5793
+        and n <= 26841
+        and k >= 1255
+    ):
+        return Choice(
+            route=29,
+            kernels=("wgmma_nt_f16_64x128x64_w1_s8",),
+            grids=(min(tiles_64x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 30: measured at 2 problems: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 33
+        and m <= 64
+        and n >= 1774
+        and n <= 5792
+        and k >= 2173
+    ):
+        return Choice(
+            route=30,
+            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 31: measured at 2 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 5793
+        and n <= 1011
+    ):
+        return Choice(
+            route=31,
+            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 32: measured at 3 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 224 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+        and m >= 2479
+        and n >= 1774
+        and n <= 26841
+        and k >= 6401
+    ):
+        return Choice(
+            route=32,
+            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
+            grids=(min(tiles_128x224, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 22: measured at 1 problem: as fast as the best
+    # 33: measured at 2 problems: 0.2 % behind the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -514,15 +739,40 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 17
         and m <= 32
         and n >= 5793
+        and k >= 2173
     ):
         return Choice(
-            route=22,
+            route=33,
             kernels=("mma_nt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 23: measured at 1 problem: 10 % faster than the next
+    # 34: measured at 1 problem: as fast as the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 224 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+        and m >= 725
+        and m <= 1448
+        and n >= 1774
+        and n <= 26841
+        and k <= 2172
+    ):
+        return Choice(
+            route=34,
+            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
+            grids=(min(tiles_128x224, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 35: measured at 1 problem: 10 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -540,144 +790,35 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 3547
     ):
         return Choice(
-            route=23,
+            route=35,
             kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
             grids=(min(tiles_128x112, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 24: measured at 6 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 256
-        and n <= 876
-        and k <= 443
-    ):
-        return Choice(
-            route=24,
-            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 25: measured at 3 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 725
-        and m <= 5792
-        and n <= 876
-        and k <= 2172
-    ):
-        return Choice(
-            route=25,
-            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 26: measured at 5 problems: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and k <= 10836
-    ):
-        return Choice(
-            route=26,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 27: measured at 5 problems: 8 % faster than the next
+    # 36: measured at 10 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
+        and n + 16 <= 2147483647
         and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 9
-        and m <= 724
-        and n <= 627
-        and k >= 444
-        and k <= 2172
+        and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295
+        and m >= 33
+        and m <= 128
+        and n <= 1773
     ):
         return Choice(
-            route=27,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
+            route=36,
+            kernels=("wgmma_nt_f16_64x16x128_w1_s10",),
+            grids=(min(tiles_64x16, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and n <= 26841
-        and k >= 6401
-    ):
-        return Choice(
-            route=28,
-            kernels=("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 29: measured at 2 problems: 11 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 129
-        and m <= 256
-        and n >= 1774
-        and n <= 3547
-    ):
-        return Choice(
-            route=29,
-            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 30: measured at 4 problems: 3 % faster than the next
+    # 37: measured at 1 problem: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -689,20 +830,61 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x224 + sms <= 4294967295
         and -(-n // 224) * 8 <= 4294967295
         and m >= 129
-        and m <= 2478
+        and m <= 256
         and n >= 10837
         and n <= 26841
         and k >= 887
         and k <= 6400
     ):
         return Choice(
-            route=30,
+            route=37,
             kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
             grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 31: measured at 4 problems: 14 % faster than the next
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 38: not measured: as the nearest measured problem
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 2
+        and m + 192 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 2478
+        and k >= 6401
+    ):
+        return Choice(
+            route=38,
+            kernels=("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 39: measured at 7 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m <= 16
+        and n <= 876
+        and k <= 3547
+    ):
+        return Choice(
+            route=39,
+            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 40: measured at 2 problems: 11 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -713,42 +895,124 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
-        and m >= 65
-        and m <= 128
-        and n >= 1774
-        and n <= 5792
+        and m >= 257
+        and m <= 724
+        and n >= 877
+        and n <= 1773
     ):
         return Choice(
-            route=31,
+            route=40,
             kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 32: measured at 4 problems: 5 % faster than the next
+    tiles_256x256 = -(-m // 256) * -(-n // 256)
+    # 41: not measured: as the nearest measured problem
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 2
+        and m + 256 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_256x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 2479
+        and n >= 1012
+        and n <= 5792
+        and k >= 1255
+    ):
+        return Choice(
+            route=41,
+            kernels=("wgmma_nt_f16_128x256x64_w2_s4_c2x1_r232",),
+            grids=(min(tiles_256x256, sms // 2) * 2,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 42: measured at 1 problem: 9 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
+        and m + 64 <= 2147483647
+        and n + 128 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 725
-        and m <= 1448
-        and n <= 3547
-        and k <= 4525
+        and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 2479
+        and n <= 876
+        and k <= 2172
     ):
         return Choice(
-            route=32,
-            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
+            route=42,
+            kernels=("wgmma_nt_f16_64x128x64_w1_s8",),
+            grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 33: measured at 2 problems: 14 % faster than the next
+    # 43: measured at 3 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m <= 2
+        and n <= 1773
+    ):
+        return Choice(
+            route=43,
+            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 44: measured at 3 problems: 16 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_128x128 <= 2147483647
+        and m >= 725
+        and m <= 5792
+        and n >= 10837
+        and n <= 26841
+        and k >= 887
+        and k <= 6400
+    ):
+        return Choice(
+            route=44,
+            kernels=("mma_nt_f16_128x128x64_w2x2_s3_vv_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 45: measured at 1 problem: 7 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 16 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295
+        and m >= 2
+        and m <= 724
+        and n <= 876
+        and k <= 443
+    ):
+        return Choice(
+            route=45,
+            kernels=("wgmma_nt_f16_64x16x128_w1_s10",),
+            grids=(min(tiles_64x16, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 46: measured at 4 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -761,170 +1025,15 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
         and m >= 257
         and n >= 1774
-        and n <= 10836
     ):
         return Choice(
-            route=33,
+            route=46,
             kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 34: measured at 7 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n >= 1774
-        and k <= 10836
-    ):
-        return Choice(
-            route=34,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 35: measured at 4 problems: 15 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 65
-        and m <= 256
-        and n <= 3547
-        and k <= 4525
-    ):
-        return Choice(
-            route=35,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 36: measured at 1 problem: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 2479
-        and n <= 1011
-        and k >= 2173
-    ):
-        return Choice(
-            route=36,
-            kernels=("wgmma_nt_f16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 37: measured at 4 problems: 9 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 33
-        and m <= 128
-        and n <= 5792
-        and k >= 444
-    ):
-        return Choice(
-            route=37,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 38: measured at 3 problems: 20 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 33
-        and m <= 1448
-        and n <= 3547
-    ):
-        return Choice(
-            route=38,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 39: measured at 4 problems: 0.1 % behind the best
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 4:
-        return Choice(
-            route=39,
-            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 40: measured at 5 problems: 6 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 725
-        and n >= 877
-    ):
-        return Choice(
-            route=40,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 41: measured at 10 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m >= 2
-        and m <= 64
-        and n <= 5792
-    ):
-        return Choice(
-            route=41,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 42: measured at 4 problems: 1 % faster than the next
+    # 47: measured at 3 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -935,15 +1044,183 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
+        and m >= 725
+        and m <= 2478
+        and n <= 876
+        and k >= 444
     ):
         return Choice(
-            route=42,
+            route=47,
             kernels=("wgmma_nt_f16_64x128x64_w1_s8",),
             grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 43: measured at 1 problem: 103 % faster than the next
+    # 48: measured at 1 problem: 14 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 65
+        and n >= 5793
+        and k >= 2173
+    ):
+        return Choice(
+            route=48,
+            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 49: measured at 5 problems: 10 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 17
+        and m <= 256
+        and n <= 1773
+    ):
+        return Choice(
+            route=49,
+            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 50: measured at 6 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 129
+        and m <= 1448
+        and n >= 877
+    ):
+        return Choice(
+            route=50,
+            kernels=("wgmma_nt_f16_64x128x64_w1_s8",),
+            grids=(min(tiles_64x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 51: measured at 2 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 2
+        and m + 192 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 2479
+        and n <= 1011
+        and k >= 2173
+    ):
+        return Choice(
+            route=51,
+            kernels=("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 52: measured at 2 problems: 11 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x128 <= 2147483647
+        and m >= 5
+        and m <= 64
+        and n >= 10837
+        and n <= 26841
+        and k >= 887
+        and k <= 6400
+    ):
+        return Choice(
+            route=52,
+            kernels=("mma_nt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
+            grids=(tiles_64x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 53: measured at 14 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x32 <= 2147483647
+        and m <= 32
+        and n >= 257
+    ):
+        return Choice(
+            route=53,
+            kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 54: measured at 2 problems: 12 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 257
+        and n >= 877
+    ):
+        return Choice(
+            route=54,
+            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 55: measured at 11 problems: 10 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        return Choice(
+            route=55,
+            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
+            grids=(min(tiles_64x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 56: measured at 1 problem: 103 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -953,22 +1230,22 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=43,
+            route=56,
             kernels=("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 44: measured at 3 problems: 197 % faster than the next
+    # 57: measured at 3 problems: 197 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_a >= 16:
         return Choice(
-            route=44,
+            route=57,
             kernels=("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 45: measured at 1 problem: 98 % faster than the next
+    # 58: measured at 1 problem: 92 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -979,13 +1256,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=45,
+            route=58,
             kernels=("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 46: measured at 2 problems: 73 % faster than the next
+    # 59: measured at 2 problems: 74 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -995,34 +1272,34 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=46,
+            route=59,
             kernels=("mma_nt_f16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 47: measured at 3 problems: 85 % faster than the next
+    # 60: measured at 3 problems: 82 % faster than the next
     if chunks <= 1 and m >= 129:
         return Choice(
-            route=47,
+            route=60,
             kernels=("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
             chunk=chunk,
         )
-    # 48: measured at 2 problems: 23 % faster than the next
+    # 61: measured at 2 problems: 27 % faster than the next
     if chunks <= 1 and m >= 17 and n >= 1026:
         return Choice(
-            route=48,
+            route=61,
             kernels=("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
             chunk=chunk,
         )
-    # 49: measured at 4 problems: 184 % faster than the next
+    # 62: measured at 4 problems: 186 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         return Choice(
-            route=49,
+            route=62,
             kernels=("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,

@@ -13,106 +13,135 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 0: measured at 3 problems: 7 % faster than the next
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 0: measured at 3 problems: 18 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_32x32 <= 2147483647
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
         and m >= 33
         and m <= 256
-        and n <= 876
-        and k >= 444
+        and n >= 1774
+        and n <= 26841
         and k <= 886
     ):
         return Choice(
             route=0,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
+            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
+            grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 1: measured at 6 problems: 4 % faster than the next
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 1: measured at 1 problem: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m >= 9
+        and tiles_32x64 <= 2147483647
+        and m >= 33
         and m <= 64
-        and n <= 1773
+        and n >= 1774
+        and n <= 5792
         and k >= 2173
+        and k <= 6400
     ):
         return Choice(
             route=1,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
+            kernels=("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 2: measured at 2 problems: 28 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 33
+        and n >= 26842
+    ):
+        return Choice(
+            route=2,
+            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 3: measured at 2 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_32x64 <= 2147483647
+        and m >= 17
+        and m <= 32
+        and n >= 5793
+        and k >= 2173
+    ):
+        return Choice(
+            route=3,
+            kernels=("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 2: measured at 1 problem: 1 % faster than the next
+    # 4: measured at 2 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_16x64 <= 2147483647
-        and m <= 32
-        and n >= 26842
+        and m >= 9
+        and m <= 16
+        and n >= 10837
+        and k >= 887
     ):
         return Choice(
-            route=2,
+            route=4,
             kernels=("mma_tt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x64,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 3: measured at 17 problems: 60 % faster than the next
+    # 5: measured at 4 problems: 16 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
+        and m + 64 <= 2147483647
+        and n + 64 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 2479
-        and n >= 877
+        and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 725
+        and m <= 1448
+        and n <= 10836
+        and k <= 1254
     ):
         return Choice(
-            route=3,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
+            route=5,
+            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
+            grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 4: measured at 2 problems: 35 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 33
-        and n >= 26842
-    ):
-        return Choice(
-            route=4,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 5: measured at 8 problems: 49 % faster than the next
+    # 6: measured at 19 problems: 60 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -127,64 +156,43 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=5,
+            route=6,
             kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 6: measured at 1 problem: 4 % faster than the next
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 7: measured at 1 problem: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 877
-        and n <= 1773
+        and tiles_32x32 <= 2147483647
+        and m >= 9
+        and m <= 16
+        and n <= 876
         and k >= 444
         and k <= 2172
     ):
         return Choice(
-            route=6,
-            kernels=("mma_tt_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 7: measured at 2 problems: 4 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and m >= 17
-        and m <= 64
-        and n >= 10837
-        and n <= 26841
-        and k >= 887
-        and k <= 6400
-    ):
-        return Choice(
             route=7,
-            kernels=("mma_tt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
+            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 8: measured at 6 problems: 4 % faster than the next
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 8: measured at 1 problem: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_16x32 <= 2147483647
-        and m >= 9
-        and m <= 128
+        and m >= 129
+        and m <= 256
         and n <= 876
-        and k <= 886
+        and k <= 443
     ):
         return Choice(
             route=8,
@@ -193,26 +201,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 9: measured at 1 problem: 9 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x16 <= 2147483647
-        and m <= 8
-        and n >= 628
-        and n <= 1773
-        and k >= 3548
-    ):
-        return Choice(
-            route=9,
-            kernels=("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 10: measured at 14 problems: 41 % faster than the next
+    # 9: measured at 17 problems: 44 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -227,14 +216,113 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
     ):
         return Choice(
-            route=10,
+            route=9,
             kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 11: measured at 12 problems: 21 % faster than the next
+    # 10: measured at 2 problems: 7 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_32x32 <= 2147483647
+        and m >= 17
+        and m <= 64
+        and n >= 628
+        and n <= 1773
+        and k >= 887
+        and k <= 2172
+    ):
+        return Choice(
+            route=10,
+            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 11: measured at 1 problem: 6 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x128 <= 2147483647
+        and m >= 33
+        and m <= 64
+        and n >= 10837
+        and n <= 26841
+        and k >= 887
+        and k <= 6400
+    ):
+        return Choice(
+            route=11,
+            kernels=("mma_tt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
+            grids=(tiles_64x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 12: measured at 3 problems: 29 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 5793
+    ):
+        return Choice(
+            route=12,
+            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 13: measured at 1 problem: 17 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_32x32 <= 2147483647
+        and m >= 129
+        and m <= 256
+        and n <= 627
+        and k <= 2172
+    ):
+        return Choice(
+            route=13,
+            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 14: measured at 2 problems: 17 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 65
+        and n >= 10837
+    ):
+        return Choice(
+            route=14,
+            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 15: measured at 8 problems: 26 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -251,94 +339,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
     ):
         return Choice(
-            route=11,
-            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 12: measured at 1 problem: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m >= 65
-        and m <= 256
-        and n <= 627
-        and k <= 2172
-    ):
-        return Choice(
-            route=12,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 13: measured at 2 problems: 20 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 65
-        and n >= 10837
-        and k >= 887
-    ):
-        return Choice(
-            route=13,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 14: measured at 13 problems: 25 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 33
-        and m <= 1448
-        and n >= 628
-        and n <= 1773
-        and k >= 444
-    ):
-        return Choice(
-            route=14,
-            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 15: measured at 1 problem: 9 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m >= 9
-        and m <= 64
-        and n <= 1773
-    ):
-        return Choice(
             route=15,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
+            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
+            grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 16: measured at 2 problems: 26 % faster than the next
+    # 16: measured at 2 problems: 30 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -359,7 +366,46 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 17: measured at 5 problems: 3 % faster than the next
+    # 17: measured at 12 problems: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x32 <= 2147483647
+        and m >= 9
+        and m <= 64
+        and n <= 1773
+    ):
+        return Choice(
+            route=17,
+            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 18: measured at 15 problems: 22 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 33
+        and m <= 1448
+        and n <= 1773
+    ):
+        return Choice(
+            route=18,
+            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
+            grids=(min(tiles_64x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 19: measured at 4 problems: 6 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -369,14 +415,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 32
     ):
         return Choice(
-            route=17,
+            route=19,
             kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 18: measured at 10 problems: 3 % faster than the next
+    # 20: measured at 11 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -386,13 +432,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 26841
     ):
         return Choice(
-            route=18,
+            route=20,
             kernels=("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 19: measured at 1 problem: 44 % faster than the next
+    # 21: measured at 1 problem: 41 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -404,25 +450,26 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
         and m >= 129
-        and n >= 3548
+        and n >= 1774
+        and k >= 2173
     ):
         return Choice(
-            route=19,
+            route=21,
             kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 20: measured at 6 problems: 9 % faster than the next
+    # 22: measured at 5 problems: 14 % faster than the next
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=20,
+            route=22,
             kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 21: measured at 1 problem: 19 % faster than the next
+    # 23: measured at 1 problem: 39 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -435,16 +482,15 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
         and m >= 725
         and n >= 628
-        and k >= 444
     ):
         return Choice(
-            route=21,
+            route=23,
             kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 22: measured at 10 problems: 9 % faster than the next
+    # 24: measured at 5 problems: 11 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -457,47 +503,65 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295
     ):
         return Choice(
-            route=22,
+            route=24,
             kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 23: measured at 4 problems: 21 % faster than the next
+    # 25: measured at 3 problems: 22 % faster than the next
     if (
         align_a >= 4
         and align_b >= 16
         and chunks <= 1
         and tiles_8x32 <= 2147483647
+        and n >= 628
         and n <= 1773
-        and k <= 3547
+        and k >= 887
         and align_a >= 8
     ):
         return Choice(
-            route=23,
+            route=25,
             kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 24: measured at 5 problems: 22 % faster than the next
+    # 26: measured at 1 problem: 27 % faster than the next
+    if (
+        align_a >= 4
+        and align_b >= 4
+        and chunks <= 1
+        and tiles_16x32 <= 2147483647
+        and n >= 5793
+        and k >= 5793
+        and align_a >= 8
+        and align_b >= 16
+    ):
+        return Choice(
+            route=26,
+            kernels=("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 27: measured at 3 problems: 44 % faster than the next
     if (
         align_a >= 4
         and align_b >= 16
         and chunks <= 1
         and tiles_8x32 <= 2147483647
-        and n >= 1774
-        and k >= 1255
+        and k >= 2173
         and align_a >= 8
     ):
         return Choice(
-            route=24,
+            route=27,
             kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: measured at 2 problems: 66 % faster than the next
+    # 28: measured at 4 problems: 43 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -507,13 +571,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 16
     ):
         return Choice(
-            route=25,
+            route=28,
             kernels=("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 26: measured at 1 problem: 96 % faster than the next
+    # 29: measured at 1 problem: 93 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -524,13 +588,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=26,
+            route=29,
             kernels=("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: measured at 2 problems: 95 % faster than the next
+    # 30: measured at 2 problems: 93 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -540,59 +604,23 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=27,
+            route=30,
             kernels=("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: measured at 1 problem: 47 % faster than the next
-    if (
-        align_a >= 4
-        and align_b >= 4
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and n >= 2049
-        and n <= 7662
-        and k <= 7662
-        and align_b >= 16
-    ):
-        return Choice(
-            route=28,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 29: measured at 3 problems: 52 % faster than the next
+    # 31: measured at 4 problems: 36 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
         return Choice(
-            route=29,
+            route=31,
             kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 30: measured at 12 problems: 193 % faster than the next
+    # 32: measured at 12 problems: 189 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 16:
-        return Choice(
-            route=30,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 31: measured at 2 problems: 157 % faster than the next
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1025 and align_a >= 16:
-        return Choice(
-            route=31,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 32: measured at 2 problems: 219 % faster than the next
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
         return Choice(
             route=32,
             kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
@@ -600,17 +628,17 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 33: measured at 5 problems: 182 % faster than the next
-    if chunks <= 1 and align_a >= 16:
+    # 33: measured at 2 problems: 151 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1025 and align_a >= 16:
         return Choice(
             route=33,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
+            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
+            grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 34: measured at 1 problem: 227 % faster than the next
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 8:
+    # 34: measured at 2 problems: 220 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
         return Choice(
             route=34,
             kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
@@ -618,28 +646,55 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 35: measured at 3 problems: 197 % faster than the next
-    if chunks <= 1 and tiles_16x32 <= 2147483647:
+    # 35: measured at 5 problems: 178 % faster than the next
+    if chunks <= 1 and align_a >= 16:
         return Choice(
             route=35,
+            kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            grids=(min(tiles_64x64, 2147483647),),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 36: measured at 1 problem: 229 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 8:
+        return Choice(
+            route=36,
             kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 36: operands off 16 bytes
+    # 37: measured at 1 problem: 71 % faster than the next
+    if chunks <= 1 and n <= 1025:
+        return Choice(
+            route=37,
+            kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            grids=(min(tiles_64x64, 2147483647),),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 38: measured at 2 problems: 209 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647:
+        return Choice(
+            route=38,
+            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 39: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         return Choice(
-            route=36,
+            route=39,
             kernels=("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 37: everything else: any size and alignment
+    # 40: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=37,
+            route=40,
             kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,

@@ -792,13 +792,15 @@ def test_engine_rank():
 
 SOURCES = {
     "outputs": ("if (i >= m || j >= n) continue;", "", SHARED),
-    "cut vectors": ("if (n - j >= 8) {", "if (true) {", (MemoryFault, BITS)),
+    "rows of a tile": ("row < rows_left && ", "", SHARED),
+    "columns of a tile": (" && column < columns_left", "", (MemoryFault, BITS)),
+    "cut vectors": ("n % 8 == 0 && ldc % 8 == 0", "ldc % 8 == 0", (MemoryFault, BITS)),
     "a fence for each tile": (
         r"\bwgmma_fence\(\);(?=\s+#)",
-        "if (piece == first) wgmma_fence();",
+        "if (at.m0 == locate(first).m0 && at.n0 == locate(first).n0) wgmma_fence();",
         (RaceFault,),
     ),
-    "sums begin": (", s != 0 || k0 != at.k_begin)", ", piece + s + k0 != first)", (BITS,)),
+    "sums begin": (", s != 0 || k0 != at.k_begin)", ", at.m0 + at.n0 + s + k0 != 0)", (BITS,)),
     "sums go on": (", s != 0 || k0 != at.k_begin)", ", s != 0)", (BITS,)),
     "what is released": ("release(last);", "release(slot);", (RaceFault, DeadlockFault)),
     "who releases": (
@@ -824,12 +826,14 @@ def test_engine_source(pick):
     found, spec = engine(pick), engine(pick).spec
     edges = cut(spec)
     last = chunks(spec, 104, 32) if spec.split == "cluster" else walk(spec)
-    cases = edges, replace(edges, exact=False, extra=1), last
+    vectors = replace(whole(spec), m=spec.bm - 1, n=spec.bn - 8, exact=True)  # end behind them
+    padded = replace(vectors, n=spec.bn - 3, extra=3, exact=False)
+    cases = edges, replace(edges, exact=False, extra=1), vectors, padded, last
     for case in cases:
         executed(found.name, case)
     planted = 0
     for what, (old, new, kinds) in SOURCES.items():
-        if "piece" in new and spec.split == "cluster":
+        if "at.n0" in new and spec.split == "cluster":
             continue  # they have one tile
         text = in_source(spec, old, new)
         if text is None:

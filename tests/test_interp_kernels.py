@@ -175,7 +175,10 @@ def store_cases(name, sms):
     whole = Case(bm + 1, -(-(bn + 1) // unit) * unit, bk + 1, bias=False)
     found = []
     lies = [(0, 0, False), (4, 0, False), (1, 0, half), (0, 1, False)]
-    for extra, offset, wide in [*lies, (4, 0, True), (2, 2, False)] if half else lies:
+    if half:
+        lies += [(4, 0, True), (2, 2, False), (8, 0, False), (16, 8, True)]
+        found.append(replace(whole, n=bn + 3, extra=-(bn + 3) % unit))  # rows end inside a vector
+    for extra, offset, wide in lies:
         case = replace(whole, extra=extra, offset=offset, bias=extra == offset, out_f32=wide)
         found.append(case)
         if layout == "TN" and extra in (0, 4):

@@ -320,8 +320,9 @@ def test_exceptions_come_first() -> None:
 
 
 def test_times_that_differ_by_less_than_the_clock_are_equal() -> None:
+    less = 0.75 * learning.SLACK_US
     near = [
-        dataclasses.replace(p, times={"a": 5.0 + 0.15 * (i % 2), "b": 5.0 + 0.15 * ((i + 1) % 2)})
+        dataclasses.replace(p, times={"a": 5.0 + less * (i % 2), "b": 5.0 + less * ((i + 1) % 2)})
         for i, p in enumerate(points(planted))
     ]
     assert len(learn(near).rules) == 1

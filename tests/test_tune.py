@@ -206,9 +206,8 @@ def test_journals_of_one_gpu_are_merged(tmp_path: Path) -> None:
     assert journal.records.keys() == {t.problem for t in (*one, *two)}
     assert set(journal.records[two[0].problem].times.values()) == {7.0}
     assert journal.records[one[1].problem] == Journal.load(first).records[one[1].problem]
-    earlier = Journal.load(first).records[one[0].problem].times
-    both = journal.records[one[0].problem].times
-    assert both == pytest.approx({name: math.sqrt(7 * us) for name, us in earlier.items()})
+    again = [Journal.load(path).records[one[0].problem] for path in (first, second)]
+    assert journal.records[one[0].problem] == Record.averaged(again)
     Journal.begin(other, dataclasses.replace(HEADER, sms=78))
     with pytest.raises(PtxgenError, match=r"78 SMs.*this is NVIDIA H200"):
         Journal.merged([first, other])
@@ -216,15 +215,16 @@ def test_journals_of_one_gpu_are_merged(tmp_path: Path) -> None:
 
 def test_measurements_of_a_problem_are_averaged() -> None:
     problem = some_tasks()[0].problem
-    cold = Record(problem, {"a": 1.0, "b": 2.0, "c": 4.0}, {}, ("far", "wrong"))
-    hot = Record(problem, {"a": 4.0, "b": 2.0, "d": 16.0}, {"wrong": "3 outputs"}, ("c", "far"))
-    got = Record.averaged([cold, hot])
-    # The level of the kernels that both have, a and b, is sqrt(2) and sqrt(8), 2 in the mean.
-    assert got.times == pytest.approx({"a": 2.0, "b": 2.0, "c": 4 * 2**0.5, "d": 8 * 2**0.5})
+    first = Record(problem, {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}, {}, ("far", "wrong"))
+    slow = Record(problem, {"a": 2.0, "b": 4.0, "c": 60.0, "e": 10.0}, {"wrong": "3 outputs"})
+    slower = Record(problem, {"a": 3.0, "b": 6.0, "c": 9.3}, {}, ("d", "far"))
+    got = Record.averaged([first, slow, slower])
+    # The clocks of the second and third run are half and a third; c was off once.
+    assert got.times == pytest.approx({"a": 2.0, "b": 4.0, "c": 6.2, "d": 8.0, "e": 10.0})
     assert (got.wrong, got.hopeless) == ({"wrong": "3 outputs"}, ("far",))
-    apart = Record(problem, {"e": 1.0}, {})
-    assert Record.averaged([cold, apart]) == apart
-    assert Record.averaged([cold]).times == pytest.approx(cold.times)
+    apart = Record(problem, {"f": 1.0}, {})
+    assert Record.averaged([first, apart]) == apart
+    assert Record.averaged([first]) == first
 
 
 # -- rules ---------------------------------------------------------------------------

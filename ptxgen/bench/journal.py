@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 
 from ptxgen.errors import PtxgenError
 from ptxgen.tiles.profiles import Key
@@ -60,19 +61,21 @@ class Record:
     def averaged(cls, records: Sequence[Record]) -> Record:
         """What several measurements of one problem say together.
 
-        Clocks differ from run to run, so times count as multiples of what the kernels that were
-        timed in every run took in it: geometric means of those, brought back to the mean run.
-        What was wrong once is wrong. Without such kernels, the last measurement stands.
+        Clocks differ from run to run, and a time that was taken once may be off by much: each
+        run counts as so many times the first, in the median of the kernels that all have timed,
+        and each kernel by the median of its times over its runs'. What was wrong once is wrong.
+        Without such kernels, the last measurement stands.
         """
         common = set.intersection(*(set(r.times) for r in records))
         if not common or len(records) == 1:
             return records[-1]
-        levels = [_geomean(r.times[name] for name in common) for r in records]
+        first = records[0].times
+        levels = [median(r.times[name] / first[name] for name in common) for r in records]
         wrong = {name: why for r in records for name, why in r.wrong.items()}
         timed = {name: None for r in records for name in r.times if name not in wrong}
         times = {
-            name: _geomean(levels)
-            * _geomean(
+            name: median(levels)
+            * median(
                 r.times[name] / level
                 for r, level in zip(records, levels, strict=True)
                 if name in r.times
@@ -180,11 +183,6 @@ class Journal:
     def has(self, problem: Problem, kernels: Sequence[str]) -> bool:
         """Whether ``problem`` was measured with all of ``kernels``."""
         return problem in self.records and self.records[problem].kernels.issuperset(kernels)
-
-
-def _geomean(values: Iterable[float]) -> float:
-    logs = [math.log(value) for value in values]
-    return math.exp(sum(logs) / len(logs))
 
 
 def _check_same_gpu(path: Path, its: Header, wanted: Header) -> None:

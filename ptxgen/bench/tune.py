@@ -69,7 +69,7 @@ SHAPES = {
     ),
 }
 """The problems that are measured, by plan, after those of the benchmark."""
-STAGES = ((1, 1.25), (3, 1.08), (11, 0.0))
+STAGES = ((3, 1.25), (5, 1.08), (11, 0.0))
 """How often a kernel is timed, and how far from the fastest it may be to be timed again."""
 FAR, FALLS = 3.0, 1.2
 """How far behind the fastest, and how much farther than on a smaller problem, is hopeless."""

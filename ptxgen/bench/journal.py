@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import median, median_low
 
 from ptxgen.errors import PtxgenError
 from ptxgen.tiles.profiles import Key
@@ -61,10 +61,10 @@ class Record:
     def averaged(cls, records: Sequence[Record]) -> Record:
         """What several measurements of one problem say together.
 
-        Clocks differ from run to run, and a time that was taken once may be off by much: each
-        run counts as so many times the first, in the median of the kernels that all have timed,
-        and each kernel by the median of its times over its runs'. What was wrong once is wrong.
-        Without such kernels, the last measurement stands.
+        Clocks differ from run to run: a run is so many times slower than the first as the median
+        of the kernels is that all have timed. A kernel counts by the (lower) median of its times,
+        each over its run's slowness; what few timings have wrong is too long, never too short.
+        What was wrong once is wrong. Without such kernels, the last measurement stands.
         """
         common = set.intersection(*(set(r.times) for r in records))
         if not common or len(records) == 1:
@@ -75,7 +75,7 @@ class Record:
         timed = {name: None for r in records for name in r.times if name not in wrong}
         times = {
             name: median(levels)
-            * median(
+            * median_low(
                 r.times[name] / level
                 for r, level in zip(records, levels, strict=True)
                 if name in r.times

@@ -13,32 +13,103 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 0: not measured: as the nearest measured problem
+    tiles_256x256 = -(-m // 256) * -(-n // 256)
+    # 0: measured at 2 problems: as fast as the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 2
+        and m + 256 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_256x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 5792
+        and n >= 10837
+        and k >= 887
+    ):
+        return Choice(
+            route=0,
+            kernels=("wgmma_tn_f16_128x256x64_w2_s4_c2x1_r232",),
+            grids=(min(tiles_256x256, sms // 2) * 2,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 1: measured at 4 problems: as fast as the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 2
+        and m + 256 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_256x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 2479
+        and n >= 1774
+        and k <= 2172
+    ):
+        return Choice(
+            route=1,
+            kernels=("wgmma_tn_f16_128x256x64_w2_s4_c2x1_r232",),
+            grids=(min(tiles_256x256, sms // 2) * 2,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 2: measured at 1 problem: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
+        and n + 64 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 2479
-        and n >= 877
-        and n <= 5792
-        and k <= 443
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 725
+        and m <= 1448
+        and n <= 876
+        and k >= 2173
+        and k <= 4095
     ):
         return Choice(
-            route=0,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
+            route=2,
+            kernels=("wgmma_tn_f16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 3: measured at 2 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 5793
+        and n <= 1773
+        and k >= 444
+        and k <= 2172
+    ):
+        return Choice(
+            route=3,
+            kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 1: measured at 2 problems: 2 % faster than the next
+    # 4: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
@@ -49,69 +120,39 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
+        and m >= 725
         and m <= 2478
         and n <= 627
+        and k >= 887
         and k <= 2172
     ):
         return Choice(
-            route=1,
+            route=4,
             kernels=("wgmma_tn_f16_64x128x64_w1_s8",),
             grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 2: measured at 1 problem: 13 % faster than the next
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 5: measured at 1 problem: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 2479
-        and m <= 3505
-        and n >= 628
-        and n <= 1773
-        and k >= 3547
-    ):
-        return Choice(
-            route=2,
-            kernels=("wgmma_tn_f16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 3: measured at 1 problem: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 16 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
-        and m >= 257
-        and m <= 724
+        and tiles_8x32 <= 2147483647
+        and m <= 8
         and n <= 876
-        and k <= 443
+        and k >= 2173
+        and k <= 4095
     ):
         return Choice(
-            route=3,
-            kernels=("wgmma_tn_f16_64x16x128_w1_s10",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
+            route=5,
+            kernels=("mma_tn_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 4: measured at 1 problem: 2 % faster than the next
+    # 6: measured at 3 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -123,18 +164,68 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
         and m >= 257
-        and m <= 724
+        and m <= 2478
         and n >= 5793
-        and k >= 4526
+        and k >= 6401
     ):
         return Choice(
-            route=4,
+            route=6,
             kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 5: measured at 1 problem: 1 % faster than the next
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 7: measured at 1 problem: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 192 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 3506
+        and m <= 5792
+        and n <= 876
+        and k >= 2173
+        and k <= 4095
+    ):
+        return Choice(
+            route=7,
+            kernels=("wgmma_tn_f16_192x128x64_w3_s4",),
+            grids=(min(tiles_192x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 8: not measured: as the nearest measured problem
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 2
+        and m + 192 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 5792
+        and n <= 1773
+        and k >= 6401
+    ):
+        return Choice(
+            route=8,
+            kernels=("wgmma_tn_f16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 9: measured at 1 problem: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -150,130 +241,57 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=5,
+            route=9,
             kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 6: measured at 2 problems: 1 % faster than the next
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 10: measured at 3 problems: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 2479
-        and m <= 5792
-        and n >= 1774
-        and k <= 2172
+        and tiles_32x32 <= 2147483647
+        and m >= 17
+        and m <= 128
+        and n <= 876
+        and k <= 443
     ):
         return Choice(
-            route=6,
-            kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
+            route=10,
+            kernels=("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 7: measured at 2 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 129
-        and m <= 256
-        and n >= 1774
-        and n <= 5792
-        and k >= 1255
-        and k <= 6400
-    ):
-        return Choice(
-            route=7,
-            kernels=("wgmma_tn_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 8: measured at 2 problems: 3 % faster than the next
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 11: measured at 3 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 64 <= 2147483647
-        and n + 16 <= 2147483647
+        and n + 32 <= 2147483647
         and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
         and m >= 65
-        and m <= 256
-        and n <= 627
+        and m <= 128
+        and n <= 1773
         and k >= 444
-        and k <= 2172
+        and k <= 3546
     ):
         return Choice(
-            route=8,
-            kernels=("wgmma_tn_f16_64x16x128_w1_s10",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
+            route=11,
+            kernels=("wgmma_tn_f16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 9: measured at 1 problem: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 1449
-        and m <= 3505
-        and n >= 10837
-        and k >= 887
-    ):
-        return Choice(
-            route=9,
-            kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 10: measured at 3 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and n <= 1011
-    ):
-        return Choice(
-            route=10,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 11: measured at 1 problem: 1 % faster than the next
+    # 12: measured at 1 problem: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -291,14 +309,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=11,
+            route=12,
             kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 12: measured at 1 problem: 2 % faster than the next
+    # 13: measured at 1 problem: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -316,13 +333,31 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=12,
+            route=13,
             kernels=("wgmma_tn_f16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 13: measured at 2 problems: 1 % faster than the next
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 14: measured at 2 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x64 <= 2147483647
+        and m >= 9
+        and m <= 16
+        and n >= 5793
+    ):
+        return Choice(
+            route=14,
+            kernels=("mma_tn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 15: measured at 2 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -336,37 +371,77 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 3506
         and n >= 628
         and n <= 1773
-        and k >= 4096
+        and k >= 3547
         and k <= 6400
     ):
         return Choice(
-            route=13,
+            route=15,
             kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 14: measured at 2 problems: 1 % faster than the next
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 16: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 877
-        and n <= 1773
+        and tiles_8x64 <= 2147483647
+        and m <= 8
+        and n >= 5793
     ):
         return Choice(
-            route=14,
-            kernels=("mma_tn_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
+            route=16,
+            kernels=("mma_tn_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            grids=(tiles_8x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 17: measured at 2 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 725
+        and m <= 1448
+        and n <= 876
+        and k <= 886
+    ):
+        return Choice(
+            route=17,
+            kernels=("wgmma_tn_f16_64x64x64_w1_s12",),
+            grids=(min(tiles_64x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 18: measured at 2 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m <= 8
+        and n <= 1773
+        and k >= 444
+        and k <= 2172
+    ):
+        return Choice(
+            route=18,
+            kernels=("mma_tn_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 15: measured at 2 problems: 1 % faster than the next
+    # 19: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -382,14 +457,38 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=15,
+            route=19,
             kernels=("wgmma_tn_f16_128x224x64_w2_s4",),
             grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
+    # 20: measured at 2 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 2479
+        and m <= 5792
+        and n <= 1773
+        and k >= 444
+        and k <= 2172
+    ):
+        return Choice(
+            route=20,
+            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 16: measured at 2 problems: 4 % faster than the next
+    # 21: measured at 2 problems: 7 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -406,127 +505,32 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=16,
+            route=21,
             kernels=("wgmma_tn_f16_128x112x64_w2_s6",),
             grids=(min(tiles_128x112, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 17: measured at 2 problems: 3 % faster than the next
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 22: measured at 1 problem: 12 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 3505
-        and n >= 1774
-        and k <= 2172
-    ):
-        return Choice(
-            route=17,
-            kernels=("wgmma_tn_f16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 18: measured at 1 problem: 14 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 129
-        and m <= 724
+        and tiles_32x64 <= 2147483647
+        and m >= 17
+        and m <= 32
         and n >= 5793
         and k >= 4526
     ):
         return Choice(
-            route=18,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
+            route=22,
+            kernels=("mma_tn_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 19: measured at 4 problems: 6 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 33
-        and m <= 64
-        and n <= 10836
-        and k >= 444
-        and k <= 2172
-    ):
-        return Choice(
-            route=19,
-            kernels=("wgmma_tn_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 20: measured at 1 problem: 0.6 % behind the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x64 <= 2147483647
-        and m >= 9
-        and m <= 16
-        and n <= 876
-        and k <= 443
-    ):
-        return Choice(
-            route=20,
-            kernels=("mma_tn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 21: measured at 3 problems: 6 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 257
-        and m <= 1448
-        and n <= 627
-        and k <= 2172
-    ):
-        return Choice(
-            route=21,
-            kernels=("wgmma_tn_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 22: measured at 9 problems: 1 % faster than the next
+    # 23: measured at 7 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -544,50 +548,80 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=22,
+            route=23,
             kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 23: measured at 5 problems: 2 % faster than the next
-    if (
-        align_a >= 4
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 1773
-        and align_a >= 16
-    ):
-        return Choice(
-            route=23,
-            kernels=("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 24: measured at 4 problems: 5 % faster than the next
+    # 24: measured at 2 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 1774
-        and n <= 5792
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 5793
+        and n <= 1011
     ):
         return Choice(
             route=24,
-            kernels=("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
+            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: measured at 3 problems: 9 % faster than the next
+    # 25: measured at 1 problem: 17 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 129
+        and m <= 724
+        and n >= 5793
+        and k >= 4526
+    ):
+        return Choice(
+            route=25,
+            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 26: measured at 4 problems: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 129
+        and m <= 724
+        and n <= 1773
+        and k <= 886
+    ):
+        return Choice(
+            route=26,
+            kernels=("wgmma_tn_f16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 27: measured at 4 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -601,53 +635,6 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 1449
         and m <= 2478
         and k >= 887
-        and k <= 6400
-    ):
-        return Choice(
-            route=25,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 26: measured at 1 problem: 8 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 2479
-        and n <= 876
-        and k >= 2173
-        and k <= 4525
-    ):
-        return Choice(
-            route=26,
-            kernels=("wgmma_tn_f16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 27: measured at 3 problems: 8 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 2479
-        and n <= 1773
-        and k >= 444
-        and k <= 2172
     ):
         return Choice(
             route=27,
@@ -656,8 +643,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 28: measured at 2 problems: 5 % faster than the next
+    # 28: measured at 4 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -665,8 +651,6 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_8x64 <= 2147483647
         and m <= 8
         and n >= 1774
-        and n <= 5792
-        and k >= 2173
     ):
         return Choice(
             route=28,
@@ -675,49 +659,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 29: measured at 2 problems: 1.5 % behind the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 17
-        and m <= 32
-        and n <= 10836
-        and k <= 1254
-    ):
-        return Choice(
-            route=29,
-            kernels=("wgmma_tn_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 30: measured at 2 problems: 9 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and m >= 17
-        and m <= 64
-        and n >= 5793
-        and k >= 2173
-        and k <= 4525
-    ):
-        return Choice(
-            route=30,
-            kernels=("mma_tn_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 31: measured at 7 problems: 5 % faster than the next
+    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    # 29: measured at 5 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -733,13 +676,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
     ):
         return Choice(
-            route=31,
+            route=29,
             kernels=("wgmma_tn_f16_64x16x128_w1_s10",),
             grids=(min(tiles_64x16, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 32: measured at 3 problems: 3 % faster than the next
+    # 30: measured at 3 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -752,17 +695,37 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295
         and m >= 725
         and m <= 1448
+        and n >= 628
         and n <= 10836
         and k <= 2172
     ):
         return Choice(
-            route=32,
+            route=30,
             kernels=("wgmma_tn_f16_128x64x64_w2_s8",),
             grids=(min(tiles_128x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 33: measured at 3 problems: 16 % faster than the next
+    tiles_32x16 = -(-m // 32) * -(-n // 16)
+    # 31: measured at 4 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_32x16 <= 2147483647
+        and m >= 17
+        and m <= 32
+        and n <= 1773
+        and k >= 444
+    ):
+        return Choice(
+            route=31,
+            kernels=("mma_tn_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            grids=(tiles_32x16,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 32: measured at 3 problems: 16 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -776,33 +739,16 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 257
         and m <= 724
         and n <= 1773
+        and k >= 444
     ):
         return Choice(
-            route=33,
+            route=32,
             kernels=("wgmma_tn_f16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 34: measured at 3 problems: 11 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 32
-        and n <= 1773
-        and k >= 2173
-    ):
-        return Choice(
-            route=34,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 35: measured at 2 problems: 6 % faster than the next
+    # 33: measured at 3 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -814,19 +760,19 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x224 + sms <= 4294967295
         and -(-n // 224) * 8 <= 4294967295
         and m >= 129
-        and m <= 724
+        and m <= 1448
         and n >= 5793
         and k >= 2173
         and k <= 4525
     ):
         return Choice(
-            route=35,
+            route=33,
             kernels=("wgmma_tn_f16_128x224x64_w2_s4",),
             grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 36: not measured: as the nearest measured problem
+    # 34: measured at 1 problem: 12 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -837,60 +783,18 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_192x256 + sms <= 4294967295
         and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 5792
-        and n <= 1773
-        and k >= 4526
+        and m >= 2479
+        and n <= 1011
+        and k >= 2173
     ):
         return Choice(
-            route=36,
+            route=34,
             kernels=("wgmma_tn_f16_192x128x64_w3_s4_c1x2",),
             grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 37: measured at 1 problem: 9 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 1774
-        and k >= 887
-    ):
-        return Choice(
-            route=37,
-            kernels=("mma_tn_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 38: measured at 3 problems: 9 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 257
-        and m <= 2478
-        and n >= 1774
-    ):
-        return Choice(
-            route=38,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 39: measured at 6 problems: 10 % faster than the next
+    # 35: measured at 8 problems: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -907,13 +811,54 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
     ):
         return Choice(
-            route=39,
+            route=35,
             kernels=("wgmma_tn_f16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 40: measured at 7 problems: 12 % faster than the next
+    # 36: measured at 2 problems: 8 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x128 <= 2147483647
+        and m <= 64
+        and n >= 5793
+        and k >= 2173
+        and k <= 4525
+    ):
+        return Choice(
+            route=36,
+            kernels=("mma_tn_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
+            grids=(tiles_64x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 37: measured at 3 problems: 9 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 257
+        and m <= 2478
+        and n >= 1774
+    ):
+        return Choice(
+            route=37,
+            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 38: measured at 10 problems: 10 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -924,22 +869,30 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
     ):
         return Choice(
-            route=40,
+            route=38,
             kernels=("mma_tn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 41: measured at 4 problems: 1 % faster than the next
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
+    # 39: measured at 2 problems: 3 % faster than the next
+    if (
+        align_a >= 4
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m <= 8
+        and n <= 5792
+        and align_a >= 16
+    ):
         return Choice(
-            route=41,
-            kernels=("mma_tn_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
+            route=39,
+            kernels=("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 42: measured at 4 problems: 5 % faster than the next
+    # 40: measured at 3 problems: 14 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -955,14 +908,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
     ):
         return Choice(
-            route=42,
+            route=40,
             kernels=("wgmma_tn_f16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 43: measured at 5 problems: as fast as the best
+    # 41: measured at 2 problems: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -978,22 +930,22 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
     ):
         return Choice(
-            route=43,
+            route=41,
             kernels=("wgmma_tn_f16_128x256x64_w2_s4_c2x1_r232",),
             grids=(min(tiles_256x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
-    # 44: measured at 2 problems: 4 % faster than the next
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 32:
+    # 42: measured at 4 problems: 10 % faster than the next
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
         return Choice(
-            route=44,
-            kernels=("mma_tn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
+            route=42,
+            kernels=("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 45: measured at 7 problems: 1 % faster than the next
+    # 43: measured at 10 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1006,75 +958,22 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
     ):
         return Choice(
-            route=45,
+            route=43,
             kernels=("wgmma_tn_f16_64x128x64_w1_s8",),
             grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 46: measured at 1 problem: 2 % faster than the next
-    if (
-        align_a >= 4
-        and align_b >= 4
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and n >= 628
-        and n <= 1773
-        and k >= 3548
-        and align_a >= 8
-        and align_b >= 16
-    ):
-        return Choice(
-            route=46,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 47: measured at 3 problems: 38 % faster than the next
-    if (
-        align_a >= 4
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and n <= 1773
-        and k >= 444
-        and align_a >= 8
-    ):
-        return Choice(
-            route=47,
-            kernels=("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 48: measured at 2 problems: 33 % faster than the next
-    if (
-        align_a >= 4
-        and align_b >= 4
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and k <= 1254
-        and align_a >= 8
-        and align_b >= 16
-    ):
-        return Choice(
-            route=48,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 49: measured at 5 problems: 50 % faster than the next
+    # 44: measured at 11 problems: 47 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and align_a >= 8:
         return Choice(
-            route=49,
+            route=44,
             kernels=("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 50: measured at 1 problem: 99 % faster than the next
+    # 45: measured at 1 problem: 111 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1085,13 +984,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=50,
+            route=45,
             kernels=("mma_tn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 51: measured at 2 problems: 87 % faster than the next
+    # 46: measured at 2 problems: 87 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1101,106 +1000,88 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=51,
+            route=46,
             kernels=("mma_tn_f16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 52: measured at 1 problem: 19 % faster than the next
-    if (
-        align_a >= 4
-        and align_b >= 4
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and n >= 2049
-        and n <= 7662
-        and k <= 7662
-        and align_b >= 16
-    ):
-        return Choice(
-            route=52,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 53: measured at 3 problems: 60 % faster than the next
+    # 47: measured at 4 problems: 73 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
         return Choice(
-            route=53,
+            route=47,
             kernels=("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 54: measured at 12 problems: 121 % faster than the next
+    # 48: measured at 12 problems: 121 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 16:
         return Choice(
-            route=54,
+            route=48,
             kernels=("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 55: measured at 2 problems: 117 % faster than the next
+    # 49: measured at 2 problems: 112 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1026 and align_a >= 16:
         return Choice(
-            route=55,
+            route=49,
             kernels=("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 56: measured at 2 problems: 78 % faster than the next
+    # 50: measured at 2 problems: 78 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
         return Choice(
-            route=56,
+            route=50,
             kernels=("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 57: measured at 5 problems: the only kernel
+    # 51: measured at 5 problems: the only kernel
     if chunks <= 1 and align_a >= 16:
         return Choice(
-            route=57,
+            route=51,
             kernels=("mma_tn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
             chunk=chunk,
         )
-    # 58: measured at 1 problem: 157 % faster than the next
+    # 52: measured at 1 problem: 158 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 8:
         return Choice(
-            route=58,
+            route=52,
             kernels=("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 59: measured at 3 problems: 95 % faster than the next
+    # 53: measured at 3 problems: 96 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         return Choice(
-            route=59,
+            route=53,
             kernels=("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 60: operands off 16 bytes
+    # 54: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         return Choice(
-            route=60,
+            route=54,
             kernels=("mma_tn_f16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 61: everything else: any size and alignment
+    # 55: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=61,
+            route=55,
             kernels=("mma_tn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,

@@ -7,12 +7,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import median, median_low
+from statistics import median
 
 from ptxgen.errors import PtxgenError
 from ptxgen.tiles.profiles import Key
 
 FORMAT = 1
+
+CLOSE = 1.25
+"""So many times the fastest kernel's time, at most, and a kernel is timed again."""
 
 Problem = tuple[Key, tuple[int, int, int], tuple[int, int]]
 """A route table, the product's M, N, K, and the alignments of A and B."""
@@ -62,9 +65,10 @@ class Record:
         """What several measurements of one problem say together.
 
         Clocks differ from run to run: a run is so many times slower than the first as the median
-        of the kernels is that all have timed. A kernel counts by the (lower) median of its times,
-        each over its run's slowness; what few timings have wrong is too long, never too short.
-        What was wrong once is wrong. Without such kernels, the last measurement stands.
+        of the kernels is that all have timed. A kernel counts by the median of its times, each
+        over its run's slowness. Kernels far behind the fastest were timed few times, and one such
+        time may be much too long: where a kernel was :data:`CLOSE` in some runs, those count. What
+        was wrong once is wrong. Without kernels in common, the last measurement stands.
         """
         common = set.intersection(*(set(r.times) for r in records))
         if not common or len(records) == 1:
@@ -73,15 +77,11 @@ class Record:
         levels = [median(r.times[name] / first[name] for name in common) for r in records]
         wrong = {name: why for r in records for name, why in r.wrong.items()}
         timed = {name: None for r in records for name in r.times if name not in wrong}
-        times = {
-            name: median(levels)
-            * median_low(
-                r.times[name] / level
-                for r, level in zip(records, levels, strict=True)
-                if name in r.times
-            )
-            for name in timed
-        }
+        times = {}
+        for name in timed:
+            runs = [(r, level) for r, level in zip(records, levels, strict=True) if name in r.times]
+            close = [(r, level) for r, level in runs if r.slowness(name) <= CLOSE]
+            times[name] = median(levels) * median(r.times[name] / lv for r, lv in close or runs)
         left_out = dict.fromkeys(name for r in records for name in r.hopeless)
         hopeless = tuple(name for name in left_out if name not in timed and name not in wrong)
         return cls(records[0].problem, times, wrong, hopeless)

@@ -19,7 +19,7 @@ from typing import Any
 
 from ptxgen.bench import cases, measure
 from ptxgen.bench.cases import GROUPS, Case, Shape, case_of, shape_of, shapes_of
-from ptxgen.bench.journal import Header, Journal, Problem, Record
+from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.bench.learn import MOST_RULES, Point, learn
 from ptxgen.cli.ui import Progress, emit, note, plural, table
 from ptxgen.contract import DTYPES, ITEMSIZE, PLANS, TIERS
@@ -69,7 +69,7 @@ SHAPES = {
     ),
 }
 """The problems that are measured, by plan, after those of the benchmark."""
-STAGES = ((3, 1.25), (5, 1.08), (11, 0.0))
+STAGES = ((3, CLOSE), (5, 1.08), (11, 0.0))
 """How often a kernel is timed, and how far from the fastest it may be to be timed again."""
 FAR, FALLS = 3.0, 1.2
 """How far behind the fastest, and how much farther than on a smaller problem, is hopeless."""

@@ -13,26 +13,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 0: measured at 2 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 1
-        and n >= 5793
-        and k >= 2173
-    ):
-        return Choice(
-            route=0,
-            kernels=("mma_nn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 1: measured at 3 problems: 1.2 % behind the best
+    # 0: measured at 3 problems: 1.2 % behind the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -49,29 +31,48 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 443
     ):
         return Choice(
-            route=1,
+            route=0,
             kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
             grids=(min(tiles_64x16, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 2: not measured: as the nearest measured problem
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 1: measured at 4 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_8x32 <= 2147483647
+        and tiles_8x64 <= 2147483647
         and m >= 3
         and m <= 8
-        and n <= 627
+        and n >= 1774
+        and n <= 5792
         and k >= 2173
+    ):
+        return Choice(
+            route=1,
+            kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            grids=(tiles_8x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 2: measured at 7 problems: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x128 <= 2147483647
+        and m <= 64
+        and n >= 10837
+        and k >= 887
         and k <= 6400
     ):
         return Choice(
             route=2,
-            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
+            kernels=("mma_nn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
+            grids=(tiles_64x128,),
             workspace=0,
             chunk=chunk,
         )
@@ -137,10 +138,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
-        and m >= 33
+        and m >= 17
         and m <= 128
         and n >= 5793
-        and k <= 2172
+        and k <= 1254
     ):
         return Choice(
             route=5,
@@ -149,24 +150,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 6: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
-        and n >= 5793
-        and k <= 2172
-    ):
-        return Choice(
-            route=6,
-            kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 7: measured at 2 problems: 2 % faster than the next
+    # 6: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -183,37 +167,31 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=7,
+            route=6,
             kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 8: measured at 2 problems: 1 % faster than the next
+    # 7: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 33
-        and m <= 64
-        and n >= 1774
-        and k >= 4526
+        and tiles_8x64 <= 2147483647
+        and m <= 8
+        and n >= 5793
+        and k <= 2172
     ):
         return Choice(
-            route=8,
-            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
+            route=7,
+            kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 9: measured at 1 problem: 11 % faster than the next
+    # 8: measured at 1 problem: 11 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -230,14 +208,37 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 3547
     ):
         return Choice(
-            route=9,
+            route=8,
             kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
             grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
+    # 9: measured at 1 problem: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 33
+        and m <= 64
+        and n >= 5793
+        and k >= 4526
+    ):
+        return Choice(
+            route=9,
+            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
+            grids=(min(tiles_64x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: measured at 1 problem: 1 % faster than the next
+    # 10: measured at 1 problem: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -261,8 +262,56 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 11: measured at 1 problem: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 192 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 3506
+        and m <= 5792
+        and n <= 876
+        and k >= 2173
+        and k <= 4095
+    ):
+        return Choice(
+            route=11,
+            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
+            grids=(min(tiles_192x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 12: measured at 2 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 192 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 2478
+        and n >= 1774
+        and k <= 2172
+    ):
+        return Choice(
+            route=12,
+            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
+            grids=(min(tiles_192x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 11: measured at 1 problem: 4 % faster than the next
+    # 13: measured at 1 problem: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -280,31 +329,37 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 1254
     ):
         return Choice(
-            route=11,
+            route=13,
             kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
             grids=(min(tiles_128x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 12: measured at 2 problems: 3 % faster than the next
+    # 14: measured at 1 problem: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 33
+        and m <= 64
+        and n >= 1774
         and n <= 5792
-        and k >= 2173
-        and k <= 4095
+        and k >= 6401
     ):
         return Choice(
-            route=12,
-            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
+            route=14,
+            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 13: measured at 1 problem: 5 % faster than the next
+    # 15: measured at 1 problem: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -322,13 +377,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4095
     ):
         return Choice(
-            route=13,
+            route=15,
             kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
             grids=(min(tiles_128x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 14: measured at 4 problems: 1 % faster than the next
+    # 16: measured at 4 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -345,13 +400,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=14,
+            route=16,
             kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 15: measured at 1 problem: 5 % faster than the next
+    # 17: measured at 1 problem: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -370,14 +425,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=15,
+            route=17,
             kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 16: measured at 2 problems: as fast as the best
+    # 18: measured at 4 problems: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -390,18 +445,40 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295
         and m >= 1449
         and m <= 5792
-        and n >= 10837
-        and k >= 887
+        and n >= 5793
+        and k >= 2173
     ):
         return Choice(
-            route=16,
+            route=18,
             kernels=("wgmma_nn_bf16_128x256x64_w2_s4_c2x1_r232",),
             grids=(min(tiles_256x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
+    # 19: measured at 1 problem: as fast as the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 192 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 5793
+        and n >= 5793
+        and n <= 10836
+    ):
+        return Choice(
+            route=19,
+            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
+            grids=(min(tiles_192x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 17: measured at 3 problems: 1 % faster than the next
+    # 20: measured at 2 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -413,18 +490,18 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
         and m >= 257
-        and m <= 3505
+        and m <= 5792
         and n >= 5793
         and k >= 4526
     ):
         return Choice(
-            route=17,
+            route=20,
             kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 18: measured at 3 problems: 8 % faster than the next
+    # 21: measured at 3 problems: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -442,79 +519,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=18,
+            route=21,
             kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
             grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 19: measured at 2 problems: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 2478
-        and n <= 1773
-        and k >= 2173
-        and k <= 6400
-    ):
-        return Choice(
-            route=19,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 20: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 5792
-        and n <= 1773
-        and k >= 6401
-    ):
-        return Choice(
-            route=20,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 21: measured at 1 problem: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and n >= 5793
-        and n <= 10836
-    ):
-        return Choice(
-            route=21,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
@@ -564,8 +571,51 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
+    # 24: measured at 2 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 2478
+        and n <= 1773
+        and k >= 2173
+        and k <= 6400
+    ):
+        return Choice(
+            route=24,
+            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 25: measured at 4 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m >= 3
+        and m <= 8
+        and n <= 1773
+        and k >= 2173
+    ):
+        return Choice(
+            route=25,
+            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 24: measured at 2 problems: 6 % faster than the next
+    # 26: measured at 2 problems: 6 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -583,13 +633,37 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=24,
+            route=26,
             kernels=("wgmma_nn_bf16_128x112x64_w2_s6",),
             grids=(min(tiles_128x112, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: measured at 1 problem: 2 % faster than the next
+    # 27: measured at 3 problems: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 129
+        and m <= 256
+        and n >= 628
+        and n <= 1773
+        and k >= 444
+    ):
+        return Choice(
+            route=27,
+            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 28: measured at 1 problem: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -604,56 +678,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1011
     ):
         return Choice(
-            route=25,
+            route=28,
             kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 26: measured at 5 problems: 8 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n >= 1012
-        and n <= 1773
-        and k >= 2173
-    ):
-        return Choice(
-            route=26,
-            kernels=("mma_nn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 27: measured at 4 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 725
-        and m <= 3505
-        and n >= 1774
-        and n <= 10836
-        and k >= 2173
-    ):
-        return Choice(
-            route=27,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 28: measured at 1 problem: 13 % faster than the next
+    # 29: measured at 1 problem: 13 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -670,13 +701,31 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=28,
+            route=29,
             kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 29: measured at 3 problems: 6 % faster than the next
+    # 30: measured at 4 problems: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m <= 1
+        and n <= 5792
+        and k >= 2173
+        and k <= 6400
+    ):
+        return Choice(
+            route=30,
+            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 31: measured at 3 problems: 6 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -693,13 +742,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=29,
+            route=31,
             kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 30: measured at 1 problem: 17 % faster than the next
+    # 32: measured at 1 problem: 17 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -717,14 +766,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=30,
+            route=32,
             kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 31: measured at 2 problems: 1.2 % behind the best
+    # 33: measured at 2 problems: 1.2 % behind the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -736,37 +785,37 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 443
     ):
         return Choice(
-            route=31,
+            route=33,
             kernels=("mma_nn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 32: measured at 3 problems: 6 % faster than the next
+    # 34: measured at 5 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 129
-        and m <= 256
-        and n >= 628
-        and n <= 1773
-        and k >= 444
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 725
+        and m <= 5792
+        and n >= 1774
+        and n <= 10836
+        and k >= 2173
     ):
         return Choice(
-            route=32,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
+            route=34,
+            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 33: measured at 4 problems: 5 % faster than the next
+    # 35: measured at 4 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -783,35 +832,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
     ):
         return Choice(
-            route=33,
+            route=35,
             kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 34: measured at 2 problems: 0.3 % behind the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 5792
-        and k >= 6401
-    ):
-        return Choice(
-            route=34,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 35: measured at 6 problems: as fast as the best
+    # 36: measured at 6 problems: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -829,14 +856,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=35,
+            route=36,
             kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 36: measured at 2 problems: 2 % faster than the next
+    # 37: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -852,33 +878,59 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=36,
+            route=37,
             kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
             grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 37: measured at 5 problems: 8 % faster than the next
+    # 38: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m >= 3
-        and m <= 32
-        and n >= 628
-        and n <= 1773
-        and k >= 444
-        and k <= 3546
+        and sms >= 2
+        and m + 192 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 2479
+        and n <= 1011
+        and k >= 2173
     ):
         return Choice(
-            route=37,
-            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
+            route=38,
+            kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
-    # 38: measured at 6 problems: 4 % faster than the next
+    # 39: measured at 1 problem: as fast as the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 1449
+        and n >= 628
+        and n <= 1773
+        and k >= 444
+        and k <= 4525
+    ):
+        return Choice(
+            route=39,
+            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
+            grids=(min(tiles_64x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 40: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
@@ -890,35 +942,33 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=38,
+            route=40,
             kernels=("mma_nn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
             grids=(tiles_64x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 39: measured at 1 problem: 3 % faster than the next
+    # 41: measured at 3 problems: 9 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 2479
-        and n <= 1011
-        and k >= 2173
+        and tiles_8x32 <= 2147483647
+        and m >= 3
+        and m <= 32
+        and n >= 628
+        and n <= 1773
+        and k >= 444
+        and k <= 4095
     ):
         return Choice(
-            route=39,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
+            route=41,
+            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 40: measured at 5 problems: 8 % faster than the next
+    # 42: measured at 3 problems: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -930,13 +980,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=40,
+            route=42,
             kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 41: not measured: as the nearest measured problem
+    # 43: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
@@ -954,13 +1004,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=41,
+            route=43,
             kernels=("wgmma_nn_bf16_128x224x64_w2_s4",),
             grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 42: measured at 5 problems: 15 % faster than the next
+    # 44: measured at 5 problems: 15 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -976,36 +1026,36 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
     ):
         return Choice(
-            route=42,
+            route=44,
             kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 43: measured at 4 problems: 0.3 % behind the best
+    # 45: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
+        and sms >= 2
+        and m + 192 <= 2147483647
+        and n + 256 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
+        and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
         and m >= 1449
-        and n >= 628
-        and k >= 444
-        and k <= 4525
+        and m <= 3505
+        and n <= 1773
+        and k >= 3547
     ):
         return Choice(
-            route=43,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
+            route=45,
+            kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
-    # 44: measured at 5 problems: 9 % faster than the next
+    # 46: measured at 5 problems: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1021,32 +1071,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
     ):
         return Choice(
-            route=44,
+            route=46,
             kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
             grids=(min(tiles_64x16, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 45: measured at 3 problems: 8 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 1774
-        and n <= 5792
-    ):
-        return Choice(
-            route=45,
-            kernels=("mma_nn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 46: measured at 4 problems: 0.1 % behind the best
+    # 47: measured at 4 problems: 0.2 % behind the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -1062,13 +1093,32 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
     ):
         return Choice(
-            route=46,
+            route=47,
             kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
             grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 47: measured at 3 problems: 14 % faster than the next
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 48: measured at 3 problems: 7 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_32x32 <= 2147483647
+        and m >= 17
+        and m <= 32
+        and n >= 1774
+        and n <= 5792
+    ):
+        return Choice(
+            route=48,
+            kernels=("mma_nn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 49: measured at 4 problems: 10 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1083,13 +1133,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
     ):
         return Choice(
-            route=47,
+            route=49,
             kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 48: measured at 4 problems: as fast as the best
+    # 50: measured at 5 problems: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -1100,13 +1150,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
     ):
         return Choice(
-            route=48,
+            route=50,
             kernels=("mma_nn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 49: measured at 5 problems: 12 % faster than the next
+    # 51: measured at 5 problems: 12 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1122,35 +1172,36 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
     ):
         return Choice(
-            route=49,
+            route=51,
             kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 50: not measured: as the nearest measured problem
+    # 52: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
+        and sms >= 2
+        and m + 256 <= 2147483647
         and n + 256 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
+        and tiles_256x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
         and m >= 1449
         and n >= 877
         and k >= 1255
     ):
         return Choice(
-            route=50,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
+            route=52,
+            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_c2x1_r232",),
+            grids=(min(tiles_256x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
-    # 51: measured at 20 problems: 2 % faster than the next
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 53: measured at 19 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1160,13 +1211,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 10836
     ):
         return Choice(
-            route=51,
+            route=53,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 52: measured at 3 problems: 10 % faster than the next
+    # 54: measured at 3 problems: 11 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1179,13 +1230,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
     ):
         return Choice(
-            route=52,
+            route=54,
             kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
             grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 53: measured at 1 problem: 105 % faster than the next
+    # 55: measured at 1 problem: 105 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1195,32 +1246,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=53,
+            route=55,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 54: measured at 1 problem: 144 % faster than the next
+    # 56: measured at 1 problem: 144 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_b >= 16:
-        return Choice(
-            route=54,
-            kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 55: measured at 2 problems: 163 % faster than the next
-    if chunks <= 1 and align_b >= 16:
-        return Choice(
-            route=55,
-            kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 56: measured at 1 problem: 112 % faster than the next
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1026 and align_a >= 16:
         return Choice(
             route=56,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
@@ -1228,8 +1261,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 57: measured at 2 problems: 147 % faster than the next
-    if chunks <= 1 and m >= 17 and align_a >= 16:
+    # 57: measured at 2 problems: 163 % faster than the next
+    if chunks <= 1 and align_b >= 16:
         return Choice(
             route=57,
             kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
@@ -1237,8 +1270,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 58: measured at 3 problems: 71 % faster than the next
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and align_a >= 16:
+    # 58: measured at 1 problem: 112 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1026 and align_a >= 16:
         return Choice(
             route=58,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
@@ -1246,7 +1279,25 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 59: measured at 1 problem: 99 % faster than the next
+    # 59: measured at 2 problems: 147 % faster than the next
+    if chunks <= 1 and m >= 17 and align_a >= 16:
+        return Choice(
+            route=59,
+            kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            grids=(min(tiles_64x64, 2147483647),),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 60: measured at 3 problems: 71 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and align_a >= 16:
+        return Choice(
+            route=60,
+            kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 61: measured at 1 problem: 99 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1257,13 +1308,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=59,
+            route=61,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 60: measured at 2 problems: 83 % faster than the next
+    # 62: measured at 2 problems: 83 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1273,34 +1324,34 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=60,
+            route=62,
             kernels=("mma_nn_bf16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 61: measured at 2 problems: 93 % faster than the next
+    # 63: measured at 2 problems: 93 % faster than the next
     if chunks <= 1 and m >= 129:
         return Choice(
-            route=61,
+            route=63,
             kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
             chunk=chunk,
         )
-    # 62: measured at 1 problem: 41 % faster than the next
+    # 64: measured at 1 problem: 41 % faster than the next
     if chunks <= 1 and m >= 17 and n >= 1027:
         return Choice(
-            route=62,
+            route=64,
             kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
             chunk=chunk,
         )
-    # 63: measured at 3 problems: 145 % faster than the next
+    # 65: measured at 3 problems: 145 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         return Choice(
-            route=63,
+            route=65,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,

@@ -81,57 +81,31 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 3: measured at 1 problem: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_32x32 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and m <= 128
-        and n <= 627
-        and k >= 4097
-        and k <= 16384
-    ):
-        return Choice(
-            route=3,
-            kernels=(
-                "mma_tn_f16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2",
-                "reduce_f16_128x4_b8_tc16",
-            ),
-            grids=(tiles_32x32 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
-        )
     tiles_192x192 = -(-m // 192) * -(-n // 192)
-    # 4: measured at 3 problems: 11 % faster than the next
+    # 3: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
         and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
+        and chunks <= 2
+        and tiles_192x192 * 2 <= 2147483647
         and m + 192 <= 2147483647
         and n + 192 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms <= 4294967295
+        and tiles_192x192 + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and m <= 2048
-        and n >= 628
-        and n <= 3547
+        and m <= 128
         and k >= 4097
     ):
         return Choice(
-            route=4,
-            kernels=("wgmma_tn_f16_192x192x64_w3_s4_partial_r160", "reduce_f16_128x4_b8_tc16"),
-            grids=(min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
+            route=3,
+            kernels=("wgmma_tn_f16_192x192x64_w3_s4_c1x1x2_r160",),
+            grids=(tiles_192x192 * 2,),
+            workspace=0,
             chunk=chunk,
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 5: not measured: as the nearest measured problem
+    # 4: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
@@ -150,14 +124,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4097
     ):
         return Choice(
-            route=5,
+            route=4,
             kernels=("wgmma_tn_f16_128x64x64_w2_s8_partial", "reduce_f16_128x4_b8_tc16"),
             grids=(min(tiles_128x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 6: measured at 5 problems: as fast as the best
+    # 5: measured at 5 problems: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -173,14 +147,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 182
     ):
         return Choice(
-            route=6,
+            route=5,
             kernels=("wgmma_tn_f16_128x256x64_w2_s4_c2x1_r232",),
             grids=(min(tiles_256x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 7: measured at 1 problem: 5 % faster than the next
+    # 6: measured at 1 problem: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -197,14 +171,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 181
     ):
         return Choice(
-            route=7,
+            route=6,
             kernels=("wgmma_tn_f16_192x128x64_w3_s4",),
             grids=(min(tiles_192x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 8: measured at 1 problem: 1 % faster than the next
+    # 7: measured at 1 problem: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -221,14 +195,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 46340
     ):
         return Choice(
-            route=8,
+            route=7,
             kernels=("wgmma_tn_f16_128x224x64_w2_s4",),
             grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 9: measured at 10 problems: as fast as the best
+    # 8: measured at 10 problems: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -243,14 +217,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 7662
     ):
         return Choice(
-            route=9,
+            route=8,
             kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 10: measured at 2 problems: 2 % faster than the next
+    # 9: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -265,14 +239,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 627
     ):
         return Choice(
-            route=10,
+            route=9,
             kernels=("wgmma_tn_f16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 11: measured at 1 problem: 17 % faster than the next
+    # 10: measured at 2 problems: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -291,13 +265,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 16384
     ):
         return Choice(
-            route=11,
+            route=10,
             kernels=("wgmma_tn_f16_64x64x64_w1_s12_partial", "reduce_f16_128x4_b8_tc16"),
             grids=(min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    # 12: measured at 1 problem: 3 % faster than the next
+    # 11: measured at 1 problem: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -313,10 +287,35 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 181
     ):
         return Choice(
-            route=12,
+            route=11,
             kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
+            chunk=chunk,
+        )
+    # 12: measured at 2 problems: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456
+        and sms >= 1
+        and m + 192 <= 2147483647
+        and n + 192 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+        and m <= 2048
+        and n >= 628
+        and n <= 3547
+        and k >= 16385
+    ):
+        return Choice(
+            route=12,
+            kernels=("wgmma_tn_f16_192x192x64_w3_s4_partial_r160", "reduce_f16_128x4_b8_tc16"),
+            grids=(min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            workspace=chunks * m * n * 4,
             chunk=chunk,
         )
     # 13: measured at 2 problems: 11 % faster than the next
@@ -434,52 +433,31 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 18: not measured: as the nearest measured problem
+    # 18: measured at 1 problem: 7 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
+        and chunks <= 2
+        and tiles_192x192 * 2 <= 2147483647
         and m + 192 <= 2147483647
         and n + 192 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms <= 4294967295
+        and tiles_192x192 + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
         and m <= 886
-        and n >= 628
+        and n >= 1774
+        and n <= 7662
         and k >= 4097
     ):
         return Choice(
             route=18,
-            kernels=("wgmma_tn_f16_192x192x64_w3_s4_partial_r160", "reduce_f16_128x4_b8_tc16"),
-            grids=(min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
-        )
-    # 19: measured at 3 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 887
-        and n >= 887
-    ):
-        return Choice(
-            route=19,
-            kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
+            kernels=("wgmma_tn_f16_192x192x64_w3_s4_c1x1x2_r160",),
+            grids=(tiles_192x192 * 2,),
             workspace=0,
             chunk=chunk,
         )
-    # 20: measured at 3 problems: 8 % faster than the next
+    # 19: measured at 3 problems: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -497,10 +475,31 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 1025
     ):
         return Choice(
-            route=20,
+            route=19,
             kernels=("wgmma_tn_f16_64x64x64_w1_s12_partial", "reduce_f16_128x4_b8_tc16"),
             grids=(min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
+            chunk=chunk,
+        )
+    # 20: measured at 3 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 887
+        and n >= 887
+    ):
+        return Choice(
+            route=20,
+            kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
+            workspace=0,
             chunk=chunk,
         )
     # 21: not measured: as the nearest measured problem

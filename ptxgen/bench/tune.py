@@ -76,7 +76,7 @@ FAR, FALLS = 3.0, 1.2
 WEIGHT = 4.0
 """As how many problems of the grid one of the benchmark counts: its sizes are those of models."""
 BUDGET_MS = 30.0
-"""For the timings of a kernel in a stage; they are at least three where there is more than one."""
+"""For the timings of a kernel in a stage; they are at least three."""
 Meter = Callable[[Case, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
 """Times kernels, forced on a case: µs by kernel, and of others what was wrong."""
 
@@ -260,14 +260,14 @@ class GpuMeter:
         return self._operands[1]
 
     def _times(self, work: Mapping[str, measure.Work]) -> dict[str, float]:
-        """All once, the better ones often, in turns."""
+        """All a few times, the better ones often, in turns."""
         times: dict[str, float] = {}
         alive = list(work)
         for most, within in STAGES:
             if not alive:
                 break
             best = min(times.values(), default=0.0)
-            count = 1 if most == 1 else measure.repetitions(best, BUDGET_MS, 3, most)
+            count = measure.repetitions(best, BUDGET_MS, 3, most)
             warm = 1 if times else 0  # the first time, each has just run
             taken = self._timer([work[n] for n in alive], [count] * len(alive), warmup=warm)
             times |= {n: sample.median for n, sample in zip(alive, taken, strict=True)}
@@ -461,8 +461,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for line in sorted(wrong):
         emit(f"WRONG {line}")
     header = journal.header
-    name = profile_name(header.gpu, header.sms)
-    path = options.output or FOLDER / f"{name}.json"
+    path = _profile_path(options, header.gpu, header.sms)
     reports = write_profile(
         journal,
         _keys(options),
@@ -470,12 +469,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         also={other: options.dtype[0] for other in options.also},
         most=options.most,
     )
-    emit(f"{name}: times with the rules / with the fastest kernel of each problem")
+    emit(f"{path.stem}: times with the rules / with the fastest kernel of each problem")
     emit(report_table(reports))
     emit(f"wrote {path}; review it, then `ptxgen generate` and `ptxgen prove`")
     if left:
         note(f"{plural(left, 'problem')} not measured yet: the same command goes on")
     return 1 if wrong else 0
+
+
+def _profile_path(options: argparse.Namespace, gpu: str, sms: int) -> Path:
+    name = profile_name(gpu, sms)
+    path: Path = options.output or FOLDER / f"{name}.json"
+    if path.stem != name:
+        raise OptionError(f"--output is {path}; a profile's name is its file's: takes {name}.json")
+    return path
 
 
 def _keys(options: argparse.Namespace) -> list[Key]:
@@ -486,6 +493,7 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
     torch = measure.require_torch()
     start = time.monotonic()
     arch, sms, gpu = measure.target()
+    _profile_path(options, gpu, sms)  # now, not after the measuring
     surroundings = measure.environment(torch, measure.limits(torch), options.seed)
     s = surroundings
     header = Header(gpu, sms, arch, s.date, s.commit, s.driver, s.cuda)

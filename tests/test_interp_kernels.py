@@ -176,7 +176,7 @@ def store_cases(name, sms):
     found = []
     lies = [(0, 0, False), (4, 0, False), (1, 0, half), (0, 1, False)]
     if half:
-        lies += [(4, 0, True), (2, 2, False), (8, 0, False), (16, 8, True)]
+        lies += [(4, 0, True), (2, 2, False), (8, 0, False)]
         found.append(replace(whole, n=bn + 3, extra=-(bn + 3) % unit))  # rows end inside a vector
     for extra, offset, wide in lies:
         case = replace(whole, extra=extra, offset=offset, bias=extra == offset, out_f32=wide)
@@ -209,8 +209,11 @@ def test_edges(name):
         assert len(set(beside)) == 4
 
 
-@every_first
+@pytest.mark.parametrize(
+    "name", [n for n in sorted(KERNELS) if KERNELS[n][0] in ("NN", "TN") and not twin(n)]
+)
 def test_stores(name):
+    """How operands lie has no part in how results are stored, but for what TN adds to."""
     cases = store_cases(name, SMS)
     for case in cases:
         check(name, case)

@@ -217,15 +217,13 @@ def test_measurements_of_a_problem_are_averaged() -> None:
     problem = some_tasks()[0].problem
     runs = [
         {"a": 10.0, "b": 11.0, "c": 12.0, "d": 40.0},
-        {"a": 20.0, "b": 22.0, "c": 80.0, "d": 84.0, "e": 25.0},  # half the clock; c is off
-        {"a": 30.0, "b": 39.0, "c": 36.6, "d": 117.0},  # a third; b is off
+        {"a": 20.0, "b": 22.0, "c": 80.0, "d": 80.0, "e": 25.0},  # half the clock; c is off
+        {"a": 30.0, "b": 39.0, "c": 36.0, "d": 120.0},  # a third; b is off
     ]
     first, slow, slower = (Record(problem, times, {}, ("far", "wrong")) for times in runs)
     slow = dataclasses.replace(slow, wrong={"wrong": "3 outputs"}, hopeless=())
     got = Record.averaged([first, slow, slower])
-    expected = {"a": 20.0, "b": 22.0, "c": 24.2, "d": 80.0, "e": 25.0}
-    assert got.times == pytest.approx(expected, rel=0.06)
-    assert got.times["c"] < 25 and got.times["b"] < 23
+    assert got.times == {"a": 20.0, "b": 22.0, "c": 24.0, "d": 80.0, "e": 25.0}
     assert (got.wrong, got.hopeless) == ({"wrong": "3 outputs"}, ("far",))
     apart = Record(problem, {"f": 1.0}, {})
     assert Record.averaged([first, apart]) == apart

@@ -75,13 +75,14 @@ class Record:
             return records[-1]
         first = records[0].times
         levels = [median(r.times[name] / first[name] for name in common) for r in records]
+        usual = median(levels)
         wrong = {name: why for r in records for name, why in r.wrong.items()}
         timed = {name: None for r in records for name in r.times if name not in wrong}
         times = {}
         for name in timed:
             runs = [(r, level) for r, level in zip(records, levels, strict=True) if name in r.times]
             close = [(r, level) for r, level in runs if r.slowness(name) <= CLOSE]
-            times[name] = median(levels) * median(r.times[name] / lv for r, lv in close or runs)
+            times[name] = usual * median(r.times[name] / lv for r, lv in close or runs)
         left_out = dict.fromkeys(name for r in records for name in r.hopeless)
         hopeless = tuple(name for name in left_out if name not in timed and name not in wrong)
         return cls(records[0].problem, times, wrong, hopeless)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from ptxgen.compile import compile_cubin, compile_ptx
+from ptxgen.build.compile import compile_cubin, compile_ptx
+from ptxgen.build.render import render
 from ptxgen.errors import SpecError
-from ptxgen.render import render
 from ptxgen.spec import TileSpec
 
 

@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from ptxgen import cache
+from ptxgen.build import cache
 
 KEY = cache.Key("a kernel", ("--an-option",), "sm_90a", "13.0.88", "cubin")
 

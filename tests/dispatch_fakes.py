@@ -6,9 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from ptxgen.contract import FMA, Contract, Plan
 from ptxgen.dispatch.emit import Table
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, const, maximum, minimum
+from ptxgen.numerics.contract import FMA, Contract, Plan
 from ptxgen.spec import (
     ALIGN_A,
     ALIGN_B,

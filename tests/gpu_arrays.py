@@ -10,8 +10,8 @@ import time
 import numpy as np
 from bits import NUMPY
 
-from ptxgen.compile import compile_cubin
-from ptxgen.contract import ITEMSIZE, OPERATIONS
+from ptxgen.build.compile import compile_cubin
+from ptxgen.numerics.contract import ITEMSIZE, OPERATIONS
 from ptxgen.reference.dot16 import tensor_core
 from ptxgen.runtime import get_device, torch_current
 from ptxgen.tiles import ROUTES

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from bits import difference
 from interp_launch import KERNELS, Case, oracle, run
 
-from ptxgen.compile import compile_ptx
+from ptxgen.build.compile import compile_ptx
+from ptxgen.build.render import render
 from ptxgen.errors import KernelFault, MemoryFault, RaceFault
 from ptxgen.golden import checkout_folder, targets
-from ptxgen.render import render
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.tiles import SPECS
 

@@ -10,7 +10,7 @@ from bits import KINDS, NUMPY, operand
 from numpy.lib.stride_tricks import as_strided
 
 from ptxgen import reference
-from ptxgen.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.ops.launch import launch
 from ptxgen.ops.problem import Problem
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32

@@ -8,7 +8,7 @@ import numpy as np
 from bits import NUMPY
 from runtime_fakes import FakeDevice, fake_torch
 
-from ptxgen.contract import ACTIVATIONS, TC16
+from ptxgen.numerics.contract import ACTIVATIONS, TC16
 from ptxgen.reference import activate
 from ptxgen.reference.dot16 import tensor_core
 from ptxgen.reference.f32 import add

@@ -18,9 +18,9 @@ from ptxgen import reference
 from ptxgen.bench import cases, gemm, host, kernels, measure, peers, plots, results, routes
 from ptxgen.bench.cases import GROUPS, Case, Shape
 from ptxgen.bench.results import Limits, Sample
-from ptxgen.contract import OPERATIONS
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.tiles import ROUTES
 
 H200 = results.LIMITS["NVIDIA H200", "simt"]

@@ -20,8 +20,8 @@ from typing import IO
 
 import pytest
 
-from ptxgen import cache as cache_module
-from ptxgen.cache import Cache, Entry, Key, default_cache, default_root
+from ptxgen.build import cache as cache_module
+from ptxgen.build.cache import Cache, Entry, Key, default_cache, default_root
 from ptxgen.errors import CacheWarning
 
 WORKER = Path(__file__).with_name("cache_worker.py")
@@ -129,7 +129,7 @@ def test_fields_of_a_key_cannot_run_into_each_other() -> None:
 
 def test_key_is_the_same_in_every_process() -> None:
     """Frozen: a digest that moves without a new FORMAT would orphan every cache."""
-    code = f"from ptxgen.cache import Key; print(Key({KEY.source!r}, {KEY.options!r}, "
+    code = f"from ptxgen.build.cache import Key; print(Key({KEY.source!r}, {KEY.options!r}, "
     code += f"{KEY.arch!r}, {KEY.nvrtc!r}, {KEY.kind!r}).digest)"
     out = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True)
     assert out.stdout.decode().strip() == KEY.digest

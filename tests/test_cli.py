@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from ptxgen import tiles
+from ptxgen.build.render import render
 from ptxgen.cli import main, parser, ui, work
-from ptxgen.contract import OPERATIONS
 from ptxgen.dispatch.emit import Difference
 from ptxgen.dispatch.prove import Result
 from ptxgen.golden import Goldens, Usage
-from ptxgen.render import render
+from ptxgen.numerics.contract import OPERATIONS
 
 PROJECT = Path(__file__).parents[1]
 NAME = next(iter(tiles.SPECS))
@@ -226,7 +226,8 @@ def test_build(run, cache: Path) -> None:
 
 def test_a_compile_error_names_its_log(run, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "ptxgen.render.render", lambda spec: f'extern "C" __global__ void {spec.name}() {{ oops; }}'
+        "ptxgen.build.render.render",
+        lambda spec: f'extern "C" __global__ void {spec.name}() {{ oops; }}',
     )
     status, out, err = run("build", NAME, "--arch", "sm_90a")
     assert (status, out) == (1, "")
@@ -362,7 +363,7 @@ def test_env_without_a_compiler(run, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> str:
         raise CompileError("NVRTC cannot be loaded")
 
-    monkeypatch.setattr("ptxgen.compile.toolchain_version", missing)
+    monkeypatch.setattr("ptxgen.build.compile.toolchain_version", missing)
     status, out, _ = run("env")
     assert status == 0 and "NVRTC cannot be loaded" in out
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ptxgen import compile as compile_module
-from ptxgen.cache import Cache, Entry
-from ptxgen.compile import (
+from ptxgen.build import compile as compile_module
+from ptxgen.build.cache import Cache, Entry
+from ptxgen.build.compile import (
     BASE_OPTIONS,
     CUBIN_OPTIONS,
     TOOLCHAIN,
@@ -175,7 +175,7 @@ def test_output_is_the_same_in_every_process_and_directory(tmp_path: Path) -> No
     """Byte for byte, whatever the directory, home and clock; and no path shows in it."""
     code = f"""
 import hashlib, os
-from ptxgen.compile import compile_ptx, compile_cubin
+from ptxgen.build.compile import compile_ptx, compile_cubin
 source = '''static __device__ int counter;\\nstatic __constant__ float table[2] = {{1, 2}};\\n'''
 source += {SOURCE.replace("sqrtf(b)", "table[counter++ & 1]")!r}
 images = [compile_ptx(source, name="kernel", arch="compute_90a", cache=None).image]
@@ -203,7 +203,7 @@ def test_no_driver_is_loaded(tmp_path: Path) -> None:
     """A machine without libcuda compiles: nothing asks for it, so nothing can miss it."""
     code = f"""
 import sys, ctypes
-from ptxgen.compile import compile_cubin
+from ptxgen.build.compile import compile_cubin
 real = ctypes.CDLL.__init__
 def load(self, name, *args, **kwargs):
     assert "libcuda.so" not in str(name), name
@@ -218,7 +218,9 @@ print("libnvrtc" in maps, "libcuda.so" in maps)
 
 
 def test_importing_loads_no_compiler(tmp_path: Path) -> None:
-    code = "import ptxgen.compile, sys; print([m for m in sys.modules if m.startswith('cuda')])"
+    code = (
+        "import ptxgen.build.compile, sys; print([m for m in sys.modules if m.startswith('cuda')])"
+    )
     assert run_python(code, tmp_path) == "[]"
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import dispatch_fakes
 import pytest
 
-from ptxgen.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS, ROWS, TIERS, Plan
 from ptxgen.dispatch import choose, emit
 from ptxgen.dispatch.choice import Dispatch
 from ptxgen.dispatch.emit import ARGUMENTS, Table
@@ -21,6 +20,7 @@ from ptxgen.dispatch.generated import MEASURED, TABLES
 from ptxgen.dispatch.prove import Prover
 from ptxgen.errors import OptionError, SpecError, UncoveredError
 from ptxgen.expr import FALSE, TRUE, ceil_div, const, maximum, var
+from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS, ROWS, TIERS, Plan
 from ptxgen.spec import ARCHITECTURES, DIM_MAX, SMS, K, M, N, Route
 from ptxgen.tiles.profiles import profiles
 

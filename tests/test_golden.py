@@ -13,12 +13,12 @@ import pytest
 
 from ptxgen import golden, tiles
 from ptxgen.cli import main
-from ptxgen.contract import FMA, Contract
 from ptxgen.errors import CompileError, OptionError, PtxgenError
 from ptxgen.expr import TRUE, Expr, const
 from ptxgen.golden import Goldens, Usage, instructions, load, rules, save
 from ptxgen.golden import fresh as fresh_module
 from ptxgen.golden.ptx import entries, forbidden, local_depot
+from ptxgen.numerics.contract import FMA, Contract
 from ptxgen.spec import KernelSpec
 
 COMMITTED = golden.checkout_folder()
@@ -221,7 +221,7 @@ def test_another_compiler_is_stale_and_refused(
     status, _, err = run(capsys, "golden", "update", "--golden", committed, "scale_2")
     assert status == 1 and "update all kernels at once" in err
 
-    monkeypatch.setattr("ptxgen.compile.toolchain_version", lambda: "13.1.1")
+    monkeypatch.setattr("ptxgen.build.compile.toolchain_version", lambda: "13.1.1")
     with pytest.raises(CompileError, match=r"goldens are made with NVRTC 13\.0\.88"):
         golden.build([])
 

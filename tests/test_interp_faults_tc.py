@@ -31,7 +31,6 @@ from interp_faults import (
 from interp_launch import Case, run
 from test_interp_kernels import FewCtas
 
-from ptxgen.contract import OPERATIONS
 from ptxgen.errors import (
     BarrierFault,
     DeadlockFault,
@@ -40,6 +39,7 @@ from ptxgen.errors import (
     StepLimitFault,
     UninitializedFault,
 )
+from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.runtime.cpu import CpuDevice
 
 mma = functools.partial(smallest, family="mma", dtype="bf16")

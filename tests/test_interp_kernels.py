@@ -22,8 +22,8 @@ from interp_launch import KERNELS, SEED, Case, admits, factors, oracle, run
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS, TIERS
 from ptxgen.errors import OptionError
+from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS, TIERS
 from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.tiles import SPECS
 

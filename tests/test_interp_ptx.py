@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxgen.compile import compile_ptx
+from ptxgen.build.compile import compile_ptx
 from ptxgen.errors import PtxError
 from ptxgen.golden import checkout_folder, instructions
 from ptxgen.interp.ptx import (

@@ -15,10 +15,11 @@ from bits import operand, same_bits
 from ops_fakes import FakeGpu, torch_for_ops
 
 import ptxgen
-from ptxgen import cache, reference, render
-from ptxgen.contract import ACTIVATIONS, OPERATIONS
+from ptxgen import reference
+from ptxgen.build import cache, render
 from ptxgen.dispatch import choose
 from ptxgen.errors import DeviceError, DtypeError, GradError, OptionError, ShapeError
+from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.ops import launch, run
 from ptxgen.runtime import arrays, device
 from ptxgen.tiles import ROUTES, SPECS
@@ -789,25 +790,25 @@ def test_sources_are_cached_by_all_that_rendering_reads(monkeypatch, tmp_path):
     specs = list(SPECS.values())[:3]
     for _ in range(2):
         for spec in specs:
-            assert launch._source(spec) == real(spec)
+            assert render.source(spec) == real(spec)
     assert rendered == [spec.name for spec in specs]
 
     copy = tmp_path / "package"
-    shutil.copytree(launch.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    before = launch._renderer.__wrapped__(copy)
-    assert before == launch._renderer.__wrapped__(launch.PACKAGE)
+    shutil.copytree(render.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    before = render.renderer.__wrapped__(copy)
+    assert before == render.renderer.__wrapped__(render.PACKAGE)
     changing = [
-        *(copy / "spec").glob("*.py"),
-        copy / "activation.py",
-        *(copy / "templates").glob("*.j2"),
+        *(copy / "spec").rglob("*.py"),
+        *(copy / "numerics").rglob("*.py"),
+        *(copy / "templates").rglob("*.j2"),
     ]
     for file in changing:
         text = file.read_text()
         file.write_text(text + " ")
-        assert launch._renderer.__wrapped__(copy) != before, file.name
+        assert render.renderer.__wrapped__(copy) != before, file.name
         file.write_text(text)
-    monkeypatch.setattr(launch, "version", lambda package: "0")
-    assert launch._renderer.__wrapped__(copy) != before
+    monkeypatch.setattr(render, "version", lambda package: "0")
+    assert render.renderer.__wrapped__(copy) != before
 
 
 def test_a_failing_launch_names_kernel_and_shape(gpu, torch, monkeypatch):

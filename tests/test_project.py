@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxgen.compile import TOOLCHAIN
+from ptxgen.build.compile import TOOLCHAIN
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -17,12 +17,12 @@ import pytest
 from numpy.typing import NDArray
 from test_reference_f32 import assert_same
 
-from ptxgen import activation as constants
-from ptxgen.contract import ACTIVATIONS
+from ptxgen.build.render import environment
 from ptxgen.errors import OptionError
+from ptxgen.numerics import activation as constants
+from ptxgen.numerics.contract import ACTIVATIONS
 from ptxgen.reference import activate
 from ptxgen.reference import activation as mirror
-from ptxgen.render import environment
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -133,7 +133,7 @@ def test_constants() -> None:
 
 
 def test_fitted_polynomials() -> None:
-    """The fit errors that ``ptxgen.activation`` states."""
+    """The fit errors that ``ptxgen.numerics.activation`` states."""
     r = np.linspace(-0.347, 0.347, 20_001)
     exp = 1 + r + r * r * np.polynomial.Polynomial(constants.EXP)(r)
     assert np.abs(exp / np.exp(r) - 1).max() <= 2.0**-28
@@ -145,7 +145,7 @@ def test_fitted_polynomials() -> None:
 
 
 def cuda_text() -> str:
-    return environment().get_template("activation.cuh.j2").render(activation=constants)
+    return environment().get_template("include/activation.cuh.j2").render(activation=constants)
 
 
 # The device functions run on the host: each intrinsic is the IEEE operation of the same name.

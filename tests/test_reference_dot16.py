@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from bits import same_bits
 
-from ptxgen.contract import TENSOR_CORES
 from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics.contract import TENSOR_CORES
 from ptxgen.reference import half
 from ptxgen.reference.dot16 import dot16
 

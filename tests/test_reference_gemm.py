@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from test_reference_dot16 import CORES, exact_step
 from test_reference_f32 import assert_same
 
-from ptxgen.contract import TENSOR_CORES
+from ptxgen.numerics.contract import TENSOR_CORES
 from ptxgen.reference import chain, chain16, f32, gemm
 from ptxgen.reference.dot16 import dot16
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from test_reference_f32 import assert_same
 
 from ptxgen import reference
-from ptxgen.contract import (
+from ptxgen.errors import DtypeError, OptionError, PtxgenError, ShapeError
+from ptxgen.numerics.contract import (
     ACTIVATIONS,
     BATCH,
     PLANS,
@@ -24,7 +25,6 @@ from ptxgen.contract import (
     N,
     Plan,
 )
-from ptxgen.errors import DtypeError, OptionError, PtxgenError, ShapeError
 from ptxgen.reference import activate, chain, chain16, f32, half, ops
 
 F32 = NDArray[np.float32]

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ptxgen.contract import FMA, ITEMSIZE, TC16, Contract
+from ptxgen.build.render import render
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, ceil_div
-from ptxgen.render import render
+from ptxgen.numerics.contract import FMA, ITEMSIZE, TC16, Contract
 from ptxgen.spec import (
     ARCHITECTURES,
     CHUNKS,

@@ -24,7 +24,6 @@ from ptxgen.bench import measure, tune
 from ptxgen.bench.cases import Case, Shape
 from ptxgen.bench.journal import Header, Journal, Record
 from ptxgen.bench.learn import Point, learn
-from ptxgen.contract import CONTRACTS, DTYPES
 from ptxgen.dispatch import emit, generated
 from ptxgen.dispatch.choice import Choice
 from ptxgen.dispatch.emit import ARGUMENTS
@@ -32,6 +31,7 @@ from ptxgen.dispatch.explain import explain
 from ptxgen.dispatch.prove import Prover, prove
 from ptxgen.errors import OptionError, PtxgenError, SpecError
 from ptxgen.expr import TRUE
+from ptxgen.numerics.contract import CONTRACTS, DTYPES
 from ptxgen.ops import launch
 from ptxgen.runtime import get_device
 from ptxgen.spec import CHUNKS, K, M, N, Route

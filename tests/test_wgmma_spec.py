@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from ptxgen.build.render import render
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
-from ptxgen.render import render
 from ptxgen.spec import ARCHITECTURES, LAYOUTS, MapBox
 from ptxgen.spec.wgmma import SPLITS, Operand, WgmmaSpec
 from ptxgen.tiles import wgmma

@@ -20,12 +20,12 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from ptxgen import reference
-from ptxgen.compile import Job, compile_many
-from ptxgen.contract import ACTIVATIONS
+from ptxgen.build.compile import Job, compile_many
+from ptxgen.build.render import render
 from ptxgen.errors import OptionError
+from ptxgen.numerics.contract import ACTIVATIONS
 from ptxgen.ops.launch import architecture, launch
 from ptxgen.ops.problem import Problem
-from ptxgen.render import render
 from ptxgen.runtime import get_device
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
 from ptxgen.tiles import ROUTES, SPECS

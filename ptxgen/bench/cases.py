@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ptxgen.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS, Plan
 from ptxgen.errors import OptionError
+from ptxgen.numerics.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS, Plan
 
 LAYOUTS = ("NN", "NT", "TN")
 """Products that are timed, by the storage of A and B."""

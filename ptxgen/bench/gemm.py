@@ -17,8 +17,8 @@ from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.peers import Peer, discover
 from ptxgen.bench.results import Row
 from ptxgen.cli.ui import emit, note, plural
-from ptxgen.contract import AUTO_TIER, DTYPES, TIERS
 from ptxgen.errors import PtxgenError
+from ptxgen.numerics.contract import AUTO_TIER, DTYPES, TIERS
 
 __all__ = ["main", "run", "time_kernels"]
 

@@ -23,8 +23,8 @@ from ptxgen.bench import measure, results
 from ptxgen.bench.cases import Case, Shape, tier_of
 from ptxgen.bench.measure import Work
 from ptxgen.cli.ui import emit, table
-from ptxgen.contract import DTYPES
 from ptxgen.errors import PtxgenError
+from ptxgen.numerics.contract import DTYPES
 
 CALLS, BATCH = 2000, 100
 SHAPE = Shape(16, 64, 64)

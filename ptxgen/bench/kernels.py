@@ -16,8 +16,8 @@ from ptxgen.bench import measure, results
 from ptxgen.bench.cases import CUSTOM, Case, Shape, select, tier_of
 from ptxgen.bench.results import Sample
 from ptxgen.cli.ui import emit, note, plural, table
-from ptxgen.contract import DTYPES, OPERATIONS, TIERS
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
 
 REPETITIONS = 7
 """Timings of each kernel that is worth more than one."""

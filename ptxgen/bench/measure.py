@@ -21,8 +21,8 @@ from typing import Any
 
 from ptxgen.bench.cases import Case
 from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
-from ptxgen.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
 from ptxgen.errors import DeviceError, PtxgenError
+from ptxgen.numerics.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
 
 FLUSH_L2 = 4
 """The L2 is flushed by writing this many times its size."""
@@ -175,9 +175,9 @@ def natural_alignment(case: Case) -> tuple[int, int]:
 
 def precompile(names: Sequence[str]) -> float:
     """Compiles kernels into the cache, in parallel; seconds that it took."""
+    from ptxgen.build.compile import Job, compile_many
+    from ptxgen.build.render import render
     from ptxgen.cli.ui import Progress
-    from ptxgen.compile import Job, compile_many
-    from ptxgen.render import render
     from ptxgen.runtime import get_device
     from ptxgen.tiles import SPECS
 
@@ -374,7 +374,7 @@ def measure_limits(torch: Any, tier: str = "simt") -> Limits:
     """A large copy, and independent FFMAs on every SM, or a large product of bf16."""
     import struct
 
-    from ptxgen.compile import compile_cubin
+    from ptxgen.build.compile import compile_cubin
     from ptxgen.runtime import get_device, torch_current
 
     free, _ = torch.cuda.mem_get_info()

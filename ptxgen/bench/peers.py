@@ -9,8 +9,8 @@ from typing import Any
 
 from ptxgen.bench.cases import Case
 from ptxgen.bench.measure import Operands, Work
-from ptxgen.contract import DTYPES
 from ptxgen.errors import OptionError
+from ptxgen.numerics.contract import DTYPES
 
 
 class Peer(ABC):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ptxgen.bench.cases import tier_of
 from ptxgen.cli.ui import emit
-from ptxgen.contract import DTYPES, OPERATIONS, TIERS
 from ptxgen.dispatch import choose
 from ptxgen.dispatch import emit as emitter
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
 from ptxgen.spec import KernelSpec, TileSpec
 
 CELLS = 168

@@ -22,11 +22,11 @@ from ptxgen.bench.cases import GROUPS, Case, Shape, case_of, shape_of, shapes_of
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.bench.learn import MOST_RULES, Point, learn
 from ptxgen.cli.ui import Progress, emit, note, plural, table
-from ptxgen.contract import DTYPES, ITEMSIZE, PLANS, TIERS
 from ptxgen.dispatch import emit as emitter
 from ptxgen.dispatch.emit import ARGUMENTS
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.expr import FALSE, TRUE
+from ptxgen.numerics.contract import DTYPES, ITEMSIZE, PLANS, TIERS
 from ptxgen.spec import Route
 from ptxgen.tiles import ROUTES
 from ptxgen.tiles.profiles import FOLDER, Key, Profile, Rule, Rules, profile_name, read, write

@@ -29,7 +29,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _info(arguments: argparse.Namespace) -> None:
-    from ptxgen.cache import default_cache
+    from ptxgen.build.cache import default_cache
 
     info = default_cache().info()
     if arguments.json:
@@ -55,7 +55,7 @@ def _info(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from ptxgen.cache import default_cache
+    from ptxgen.build.cache import default_cache
 
     cache = default_cache()
     entries = cache.info().entries
@@ -73,7 +73,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _clear(arguments: argparse.Namespace) -> None:
-    from ptxgen.cache import default_cache
+    from ptxgen.build.cache import default_cache
 
     cache = default_cache()
     emit(f"removed {plural(cache.clear(), 'file')} from {cache.root}")

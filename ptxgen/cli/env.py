@@ -27,7 +27,7 @@ def version(distribution: str) -> str:
 
 def facts() -> dict[str, Any]:
     """What ``ptxgen env`` prints. Nothing in it fails for want of a GPU, driver or compiler."""
-    from ptxgen.cache import default_root
+    from ptxgen.build.cache import default_root
 
     devices, driver = _devices()
     return {
@@ -45,7 +45,7 @@ def facts() -> dict[str, Any]:
 
 
 def _compiler() -> dict[str, Any]:
-    from ptxgen.compile import TOOLCHAIN, toolchain_version
+    from ptxgen.build.compile import TOOLCHAIN, toolchain_version
     from ptxgen.errors import CompileError
 
     try:

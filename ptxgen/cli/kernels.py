@@ -14,7 +14,7 @@ from ptxgen.cli.ui import Progress, emit, emit_json, note, pairs, plural, size, 
 from ptxgen.errors import OptionError
 
 if TYPE_CHECKING:
-    from ptxgen.cache import Entry, Key
+    from ptxgen.build.cache import Entry, Key
     from ptxgen.golden import Goldens, Usage
     from ptxgen.spec import KernelSpec
 
@@ -174,7 +174,7 @@ def _family(spec: KernelSpec) -> str:
 
 def uses(spec: KernelSpec) -> list[dict[str, Any]]:
     """The routes that launch ``spec``: table, index in it, operations, prefer and reason."""
-    from ptxgen.contract import OPERATIONS
+    from ptxgen.numerics.contract import OPERATIONS
     from ptxgen.tiles import ROUTES
 
     found = []
@@ -269,12 +269,12 @@ def _plain(value: Any) -> str:
 
 
 def _render(arguments: argparse.Namespace) -> None:
-    from ptxgen.render import render
+    from ptxgen.build.render import render
 
     spec = find(arguments.spec)
     text = render(spec)
     if arguments.ptx:
-        from ptxgen.compile import compile_ptx
+        from ptxgen.build.compile import compile_ptx
 
         text = compile_ptx(text, name=spec.name, arch=arguments.ptx).text
     if arguments.output is None:
@@ -292,9 +292,9 @@ def _build(arguments: argparse.Namespace) -> None:
 
     Without SPEC all kernels are built; those that do not fit an architecture are left out.
     """
-    from ptxgen.cache import Cache
-    from ptxgen.compile import Job, compile_many, toolchain_version
-    from ptxgen.render import render
+    from ptxgen.build.cache import Cache
+    from ptxgen.build.compile import Job, compile_many, toolchain_version
+    from ptxgen.build.render import render
     from ptxgen.spec import ARCHITECTURES
 
     class Stopwatch(Cache):

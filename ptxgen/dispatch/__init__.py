@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from ptxgen.contract import OPERATIONS
 from ptxgen.dispatch.choice import Choice, Dispatch
 from ptxgen.errors import OptionError, UncoveredError
+from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.spec import ARCHITECTURES, DIM_MAX
 
 __all__ = ["Choice", "choose"]

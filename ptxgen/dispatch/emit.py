@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ptxgen.contract import PLANS, K, Plan
 from ptxgen.errors import SpecError
 from ptxgen.expr import FALSE, TRUE, Expr, ceil_div, maximum, minimum, var
+from ptxgen.numerics.contract import PLANS, K, Plan
 from ptxgen.spec import ARCHITECTURES, CHUNK, Route
 from ptxgen.tiles import ROUTES
 from ptxgen.tiles.profiles import Profile, profile_name, profiles

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ptxgen.contract import AUTO_TIER, DTYPES, OPERATIONS, TIERS
 from ptxgen.dispatch import accepted, emit
 from ptxgen.dispatch.choice import Choice
 from ptxgen.errors import UncoveredError
 from ptxgen.expr import Expr
+from ptxgen.numerics.contract import AUTO_TIER, DTYPES, OPERATIONS, TIERS
 from ptxgen.spec import ARCHITECTURES, DIM_MAX, Route
 
 SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}

@@ -33,13 +33,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ptxgen.contract import K, M, N
 from ptxgen.dispatch import emit, read
 from ptxgen.dispatch.choice import Dispatch
 from ptxgen.dispatch.emit import ARGUMENTS, Table
 from ptxgen.dispatch.linear import Interval, Linear
 from ptxgen.errors import SpecError
 from ptxgen.expr import FALSE, TRUE, Expr, all_of, any_of, ceil_div, maximum, minimum
+from ptxgen.numerics.contract import K, M, N
 from ptxgen.spec import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, DIM_MAX, GRID_MAX, WORKSPACE_MAX
 
 ALIGNMENTS = (2, 4, 8, 16)

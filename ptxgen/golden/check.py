@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from ptxgen.compile import TOOLCHAIN
+from ptxgen.build.compile import TOOLCHAIN
 from ptxgen.golden.diff import usage_change
 from ptxgen.golden.fresh import expected
 from ptxgen.golden.ptx import entries, forbidden, local_depot

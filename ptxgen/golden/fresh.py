@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from types import EllipsisType
 
-from ptxgen.cache import Cache
-from ptxgen.compile import (
+from ptxgen.build.cache import Cache
+from ptxgen.build.compile import (
     TOOLCHAIN,
     Compiled,
     Job,
     compile_many,
     require_pinned_toolchain,
 )
+from ptxgen.build.render import render
 from ptxgen.errors import CompileError
 from ptxgen.golden.store import Goldens, Key, Usage
-from ptxgen.render import render
 from ptxgen.spec import KernelSpec
 
 ARCHES = ("sm_80", "sm_90a", "sm_120")

@@ -25,7 +25,8 @@ def linear_dgrad(
         ``[..., K]``. N = 0 gives zeros.
     Bits
         The contracts of :func:`ptxgen.linear`, summed over n ascending: ``fma/1`` in chunks whose
-        length depends on (N, K) only (:data:`ptxgen.contract.ROWS`), ``tc16/1`` in one chain.
+        length depends on (N, K) only (:data:`ptxgen.numerics.contract.ROWS`), ``tc16/1`` in one
+        chain.
         :func:`ptxgen.reference.linear_dgrad` returns the same bits.
 
     Dtypes, storage, the other arguments and errors are those of :func:`ptxgen.linear`.

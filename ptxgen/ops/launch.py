@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache, partial
-from importlib.metadata import version
-from pathlib import Path
+from functools import partial
 from typing import TypeVar
 
-from ptxgen.contract import ITEMSIZE, OPERATIONS
 from ptxgen.dispatch import Choice, choose
 from ptxgen.errors import DeviceError, OptionError
+from ptxgen.numerics.contract import ITEMSIZE, OPERATIONS
 from ptxgen.ops.problem import Problem, routed_as
 from ptxgen.runtime import GEMM_PARAMS, Device, Launch, ScratchLaunch, TensorBox
-from ptxgen.spec import ARCHITECTURES, KernelSpec, MapBox
+from ptxgen.spec import ARCHITECTURES, MapBox
 
 ENTRIES_MAX = 4096
 """Most entries of a memo. It then starts afresh: cheaper than keeping order on every hit."""
-
-PACKAGE = Path(__file__).parents[1]
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -218,44 +213,19 @@ def forced(problem: Problem, arch: str, sms: int, dtype: str, tier: str, kernel:
 
 
 def _cubin(kernel: str, arch: str) -> bytes:
-    from ptxgen.compile import compile_cubin
+    from ptxgen.build.compile import compile_cubin
+    from ptxgen.build.render import source
     from ptxgen.tiles import SPECS
 
-    return compile_cubin(_source(SPECS[kernel]), name=kernel, arch=arch).image
+    return compile_cubin(source(SPECS[kernel]), name=kernel, arch=arch).image
 
 
 def _ptx(kernel: str, arch: str) -> bytes:
     """The portable PTX, as the goldens hold it: the same on every device that loads PTX."""
-    from ptxgen.compile import compile_ptx
+    from ptxgen.build.compile import compile_ptx
+    from ptxgen.build.render import source
     from ptxgen.golden.fresh import targets
     from ptxgen.tiles import SPECS
 
     spec = SPECS[kernel]
-    return compile_ptx(_source(spec), name=kernel, arch=targets(spec)[-1]).image
-
-
-def _source(spec: KernelSpec) -> str:
-    """What rendering ``spec`` gives, from the cache: Jinja alone costs more than a warm start may.
-
-    A source is a function of the spec and of the code that renders it, so both are the key.
-    """
-    from ptxgen.cache import Entry, Key, default_cache
-
-    def build() -> Entry:
-        from ptxgen.render import render
-
-        return Entry(render(spec).encode(), {"kernel": spec.name})
-
-    key = Key(f"{spec.canonical()} {_renderer(PACKAGE)}", (), "any", "", "source")
-    return default_cache().get_or_build(key, build)[0].image.decode()
-
-
-@cache
-def _renderer(package: Path) -> str:
-    """Identifies all that rendering reads: the templates, the modules at the top, and Jinja."""
-    read = ("*.py", "spec/*.py", "templates/*.j2")
-    files = sorted(file for pattern in read for file in package.glob(pattern))
-    digest = hashlib.sha256(version("jinja2").encode())
-    for file in files:
-        digest.update(hashlib.sha256(file.read_bytes()).digest() + file.name.encode() + b"\0")
-    return digest.hexdigest()
+    return compile_ptx(source(spec), name=kernel, arch=targets(spec)[-1]).image

@@ -1,7 +1,7 @@
 """From arguments to a product: shapes, storage and alignment, with nothing enqueued yet.
 
 Which dimensions an argument has, and in which order, follows from the operation's
-:class:`~ptxgen.contract.Product`; nothing about a particular operation is written here.
+:class:`~ptxgen.numerics.contract.Product`; nothing about a particular operation is written here.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
-from ptxgen.contract import OPERATIONS, Operation, Product
 from ptxgen.errors import ShapeError
+from ptxgen.numerics.contract import OPERATIONS, Operation, Product
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import DIM_MAX
 

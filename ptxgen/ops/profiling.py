@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ptxgen.activation import CODES
-from ptxgen.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.interp.profile import KernelProfile, Profiler
+from ptxgen.numerics.activation import CODES
+from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS
 from ptxgen.ops.launch import prepare
 from ptxgen.ops.problem import Problem
 from ptxgen.spec import ACTIVATION_SHIFT, DIM_MAX, Route
@@ -125,9 +125,9 @@ def profile(
     >>> found.kernels[0].classes["fma"].lanes == 128 * 128 * 32
     True
     """
-    from ptxgen.compile import compile_ptx
+    from ptxgen.build.compile import compile_ptx
+    from ptxgen.build.render import render
     from ptxgen.golden.fresh import targets
-    from ptxgen.render import render
     from ptxgen.runtime.cpu import CpuDevice
 
     for name, size in (("m", m), ("n", n), ("k", k)):

@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ptxgen.activation import CODES
-from ptxgen.contract import ACTIVATIONS, AUTO_TIER, DTYPES, OPERATIONS, TIERS
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
+from ptxgen.numerics.activation import CODES
+from ptxgen.numerics.contract import ACTIVATIONS, AUTO_TIER, DTYPES, OPERATIONS, TIERS
 from ptxgen.ops.launch import launch, remember, storage_of
 from ptxgen.ops.problem import alignment, contiguous_copy, read
 from ptxgen.runtime import (

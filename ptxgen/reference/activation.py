@@ -1,6 +1,6 @@
-"""The epilogue activations, step by step as ``templates/activation.cuh.j2`` computes them.
+"""The epilogue activations, step by step as ``templates/include/activation.cuh.j2`` computes them.
 
-:mod:`ptxgen.activation` has the formulas and numbers. Largest errors, in ulp of the result
+:mod:`ptxgen.numerics.activation` has the formulas and numbers. Largest errors, in ulp of the result
 where it is a normal number, and in units of 2**-149 where it is subnormal, over every f32
 argument (against float64; ``tests/test_reference_activation.py``):
 
@@ -24,9 +24,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptxgen import activation as constants
-from ptxgen.contract import ACTIVATIONS
 from ptxgen.errors import OptionError
+from ptxgen.numerics import activation as constants
+from ptxgen.numerics.contract import ACTIVATIONS
 from ptxgen.reference.f32 import BLOCK, F32, add, as_f32, div, fma, mul
 
 

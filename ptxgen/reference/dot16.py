@@ -1,6 +1,6 @@
 """One step of the ``tc16`` contract: a dot product of 16 terms as tensor cores compute it.
 
-For a step of n products (16 on sm_90; see :data:`ptxgen.contract.TENSOR_CORES`):
+For a step of n products (16 on sm_90; see :data:`ptxgen.numerics.contract.TENSOR_CORES`):
 
 1. A factor or accumulator is ``significand * 2**exponent`` with the significand in [1, 2), or, if
    it is subnormal, in (0, 1) with its format's smallest exponent (bf16, f32: -126; f16: -14).
@@ -30,8 +30,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptxgen.contract import TENSOR_CORES, TensorCore
 from ptxgen.errors import OptionError, ShapeError
+from ptxgen.numerics.contract import TENSOR_CORES, TensorCore
 from ptxgen.reference.f32 import F32, F64, as_f32
 from ptxgen.reference.half import U16, as_bits, format_of, upcast
 

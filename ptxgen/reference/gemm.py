@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxgen.contract import TensorCore
+from ptxgen.numerics.contract import TensorCore
 from ptxgen.reference.dot16 import TERMS, Factors, accumulate, factors
 from ptxgen.reference.f32 import BLOCK, F32, Rounder
 from ptxgen.reference.half import U16

@@ -1,7 +1,7 @@
 """NumPy oracles of the library operations: the bits that the kernels return.
 
 Arguments and results are those of the library functions of the same names, on NumPy arrays.
-Plans and activations come from :mod:`ptxgen.contract`; the steps of an operation are
+Plans and activations come from :mod:`ptxgen.numerics.contract`; the steps of an operation are
 
     total = chain(a, b, plan.chunk_length(m, n, k))
     result = total [+ bias] [activation] [+ out_old], each one f32 rounding,
@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptxgen.contract import AUTO_TIER, DTYPES, PLANS, TIERS, TensorCore
 from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics.contract import AUTO_TIER, DTYPES, PLANS, TIERS, TensorCore
 from ptxgen.reference.activation import activate, check_activation
 from ptxgen.reference.dot16 import tensor_core
 from ptxgen.reference.f32 import F32, add
@@ -56,7 +56,7 @@ def linear(
     ``x`` and ``w`` are both float32, bfloat16 or float16, and so is the result, unless
     ``out_dtype`` is "float32"; ``bias`` is float32 or as they are; ``out_old`` is as the result.
     ``tier``: "simt", "tc" (16 bits only) or "auto". ``arch`` names the tensor cores of tier "tc"
-    (:data:`ptxgen.contract.TENSOR_CORES`); "simt" is the same on all.
+    (:data:`ptxgen.numerics.contract.TENSOR_CORES`); "simt" is the same on all.
 
     Raises :class:`OptionError`, :class:`DtypeError` or :class:`ShapeError`.
     """

@@ -11,7 +11,7 @@ has a family.
 
 from __future__ import annotations
 
-from ptxgen.contract import K, M, N
+from ptxgen.numerics.contract import K, M, N
 from ptxgen.spec.base import (
     ACCUMULATE,
     ACTIVATION_SHIFT,

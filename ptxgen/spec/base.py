@@ -18,9 +18,9 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from ptxgen.contract import CONTRACTS, ITEMSIZE, Contract, M, N
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr, all_of, ceil_div, const, minimum, var
+from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, Contract, M, N
 
 CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
 ALIGN_A, ALIGN_B = var("ALIGN_A"), var("ALIGN_B")

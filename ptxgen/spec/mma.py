@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ptxgen.contract import TC16, TIERS, Contract, K, M, N
 from ptxgen.expr import Expr, all_of, ceil_div
+from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.base import (
     ALIGN_A,
     ALIGN_B,
@@ -142,7 +142,7 @@ class MmaSpec(GemmSpec):
     contract: Contract = TC16
 
     family: ClassVar[str] = "mma"
-    template: ClassVar[str] = "mma_gemm.cu.j2"
+    template: ClassVar[str] = "mma/gemm.cu.j2"
 
     def __post_init__(self) -> None:
         for what in ("bm", "bn", "bk", "warps_m", "warps_n", "ctas_per_sm"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ptxgen.contract import FMA, ITEMSIZE, Contract, K, M, N
 from ptxgen.expr import Expr, all_of, ceil_div
+from ptxgen.numerics.contract import FMA, ITEMSIZE, Contract, K, M, N
 from ptxgen.spec.base import (
     ALIGN_A,
     ALIGN_B,
@@ -32,7 +32,7 @@ OUTER_COPIES = ("vector", "packed", "scalar")
 K_COPIES = ("transpose", "staged", "kvector")
 """How an operand whose reduction index is contiguous reaches shared memory."""
 RAW_COPIES = ("vector", "kvector")
-"""Copies that leave elements of 16 bits as they are. templates/operand.cuh.j2 explains them all."""
+"""Copies that leave elements of 16 bits as they are; templates/simt/operand.cuh.j2 explains all."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class TileSpec(GemmSpec):
     contract: Contract = FMA
 
     family: ClassVar[str] = "simt"
-    template: ClassVar[str] = "simt_gemm.cu.j2"
+    template: ClassVar[str] = "simt/gemm.cu.j2"
 
     def __post_init__(self) -> None:
         for what in ("bm", "bn", "bk", "tm", "tn", "lanes_m", "warps_m", "warps_n", "slices"):
@@ -413,7 +413,7 @@ class ReduceSpec(KernelSpec):
     contract: Contract = FMA
 
     family: ClassVar[str] = "reduce"
-    template: ClassVar[str] = "reduce.cu.j2"
+    template: ClassVar[str] = "simt/reduce.cu.j2"
 
     def __post_init__(self) -> None:
         check(self.dtype in ITEMSIZE, self.name, "dtype", self.dtype, [*ITEMSIZE])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ptxgen.contract import TC16, TIERS, Contract, K, M, N
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
+from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.base import (
     ALIGN_A,
     ALIGN_B,
@@ -170,7 +170,7 @@ class WgmmaSpec(GemmSpec):
     contract: Contract = TC16
 
     family: ClassVar[str] = "wgmma"
-    template: ClassVar[str] = "wgmma_gemm.cu.j2"
+    template: ClassVar[str] = "wgmma/gemm.cu.j2"
 
     def __post_init__(self) -> None:
         counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "cluster_k", "raster"

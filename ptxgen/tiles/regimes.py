@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ptxgen.contract import M, N
 from ptxgen.expr import TRUE, Expr
+from ptxgen.numerics.contract import M, N
 from ptxgen.spec import CHUNKS, SMS, Route, TileSpec
 
 Pair = tuple[int, int]

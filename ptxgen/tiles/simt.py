@@ -2,7 +2,7 @@
 
 How to read a line: ``_gemm(layout, tile, thread, lanes, warps, stages, copies)`` is a CTA tile
 BM x BN x BK, the outputs per thread, the lanes of a warp, the warps of a slice, the stages
-of the shared-memory ring and how the operands travel (templates/operand.cuh.j2).
+of the shared-memory ring and how the operands travel (templates/simt/operand.cuh.j2).
 
 The ``prefer`` rules come from ``ptxgen bench kernels`` on an H200; docs/performance.md has
 the measurements. Bits do not hang on them. Three regimes:
@@ -20,8 +20,8 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from ptxgen.contract import K
 from ptxgen.expr import TRUE
+from ptxgen.numerics.contract import K
 from ptxgen.spec import SMS, ReduceSpec, Route, TileSpec
 from ptxgen.tiles.regimes import (
     NARROW,

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ptxgen.contract import TC16, TIERS, K, M, N
 from ptxgen.expr import TRUE, Expr, ceil_div
+from ptxgen.numerics.contract import TC16, TIERS, K, M, N
 from ptxgen.spec import CHUNKS, SMS, MmaSpec, ReduceSpec, Route, WgmmaSpec
 from ptxgen.tiles import mma, wgmma
 

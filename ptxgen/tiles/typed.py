@@ -4,7 +4,7 @@ Lines read as in tiles/simt.py, the regimes are the same, and so is the way the 
 came about; the table of f16 is that of bf16. An operand is either "raw", with 16 bits an element
 in shared memory and upcast as it is fetched, where memory decides and the main loop has time to
 spare, or "held": upcast in registers on its way there, so that the main loop is that of the f32
-kernels (templates/operand.cuh.j2).
+kernels (templates/simt/operand.cuh.j2).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from ptxgen.contract import M
 from ptxgen.expr import TRUE, Expr
+from ptxgen.numerics.contract import M
 from ptxgen.spec import ALIGN_A, SMS, ReduceSpec, Route, TileSpec
 from ptxgen.tiles.regimes import (
     NARROW,

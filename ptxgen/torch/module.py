@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from ptxgen.contract import TIERS
 from ptxgen.errors import OptionError
+from ptxgen.numerics.contract import TIERS
 from ptxgen.torch.functional import NAMES, linear
 
 _TAKEN = ", ".join(map(str, NAMES))

@@ -26,9 +26,9 @@ from gpu_arrays import (
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.contract import ACTIVATIONS, ITEMSIZE, TIERS
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError
+from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE, TIERS
 from ptxgen.ops.launch import architecture
 from ptxgen.runtime import get_device
 
@@ -62,8 +62,8 @@ def launched(params):
 @pytest.fixture(scope="module", autouse=True)
 def device(request):
     """The GPU, with the kernels of the chosen tests compiled (in parallel, into the cache)."""
-    from ptxgen.compile import Job, compile_many
-    from ptxgen.render import render
+    from ptxgen.build.compile import Job, compile_many
+    from ptxgen.build.render import render
 
     found = get_device("cuda")
     arch = architecture(found)

@@ -8,8 +8,8 @@ from bits import NUMPY, same_bits
 from gpu_arrays import NAMES, first_kernels
 
 import ptxgen
-from ptxgen.contract import ITEMSIZE
 from ptxgen.errors import OptionError
+from ptxgen.numerics.contract import ITEMSIZE
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.tiles import SPECS
 

@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ptxgen.contract import K, M, N
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr, all_of
+from ptxgen.numerics.contract import K, M, N
 from ptxgen.spec import ALIGN_A, ALIGN_B, ARCHITECTURES, LAYOUTS, Route
 from ptxgen.tiles import ROUTES
 

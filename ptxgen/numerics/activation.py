@@ -1,6 +1,6 @@
 """The numbers of the epilogue activations, as f32 values.
 
-The one source for the CUDA text (``templates/activation.cuh.j2``) and for its NumPy mirror
+The one source for the CUDA text (``templates/include/activation.cuh.j2``) and for its NumPy mirror
 (``reference/activation.py``), which run the same sequence of IEEE f32 operations.
 
 gelu, gelu_tanh and silu are all ``x`` times a probability ``P(x)`` with ``P(-x) = 1 - P(x)``,
@@ -25,7 +25,7 @@ cost tens of ulp of the result where it is large.
 
 from __future__ import annotations
 
-from ptxgen.contract import ACTIVATIONS
+from ptxgen.numerics.contract import ACTIVATIONS
 
 CODES: dict[str, int] = {name: code for code, name in enumerate(ACTIVATIONS)}
 """Activation name to the code that kernels receive."""

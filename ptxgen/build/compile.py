@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from types import EllipsisType
 from typing import Any
 
-from ptxgen.cache import Cache, Entry, Key, default_cache
+from ptxgen.build.cache import Cache, Entry, Key, default_cache
 from ptxgen.errors import CompileError
 
 

@@ -38,8 +38,8 @@ def linear(
     Bits
         ``fma/1``: for each output ``acc = fma(x[k], w[k], acc)`` in f32 from +0.0, k ascending, in
         chunks whose length depends on (N, K) only (:data:`ptxgen.numerics.contract.ROWS`), chunks
-        added ascending. ``tc16/1``: ``acc = dot16(x[k:k+16], w[k:k+16], acc)``, k ascending, one chain,
-        whose bits depend on the GPU's architecture
+        added ascending. ``tc16/1``: ``acc = dot16(x[k:k+16], w[k:k+16], acc)``, k ascending, one
+        chain, whose bits depend on the GPU's architecture
         (:data:`ptxgen.numerics.contract.TENSOR_CORES`). Both:
         then ``+ bias``; then the activation, each with one rounding in f32; then one rounding to
         the result's dtype. A row of the result depends on its row of x, and on no other row nor

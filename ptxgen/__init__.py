@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ptxgen import reference
-    from ptxgen.dispatch.explain import explain
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
         UninitializedFault,
     )
     from ptxgen.ops import linear, linear_dgrad, linear_wgrad, matmul
+    from ptxgen.ops.explaining import explain
     from ptxgen.ops.profiling import profile
     from ptxgen.runtime import devices, set_default_device, use_device
 
@@ -76,7 +76,7 @@ __all__ = [
 
 _HOMES = {
     "devices": "ptxgen.runtime",
-    "explain": "ptxgen.dispatch.explain",
+    "explain": "ptxgen.ops.explaining",
     "linear": "ptxgen.ops",
     "linear_dgrad": "ptxgen.ops",
     "linear_wgrad": "ptxgen.ops",

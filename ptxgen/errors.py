@@ -135,9 +135,9 @@ class GradError(PtxgenError, RuntimeError):
 class UncoveredError(PtxgenError, LookupError):
     """No kernel serves a problem (cannot happen for proved route tables)."""
 
-    def __init__(self, op: str, m: int, n: int, k: int, detail: str) -> None:
-        super().__init__(f"no kernel of {op} serves M={m}, N={n}, K={k}: {detail}")
-        self.op, self.m, self.n, self.k = op, m, n, k
+    def __init__(self, problem: str, detail: str) -> None:
+        super().__init__(f"no kernel serves {problem}: {detail}")
+        self.problem = problem
 
 
 class CacheWarning(UserWarning):

@@ -14,7 +14,7 @@ from dispatch_fakes import table, tiles
 
 from ptxgen.dispatch import emit, read
 from ptxgen.dispatch.emit import ARGUMENTS, Table
-from ptxgen.dispatch.linear import Linear
+from ptxgen.dispatch.solver import Linear
 from ptxgen.dispatch.prove import (
     DOMAIN,
     Attempt,

@@ -9,6 +9,9 @@ from itertools import product
 
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS, Plan
+from ptxgen.ops.explaining import pose
+from ptxgen.spec import Key, Problem
+from ptxgen.tiles import TABLES
 
 LAYOUTS = ("NN", "NT", "TN")
 """Products that are timed, by the storage of A and B."""
@@ -81,9 +84,15 @@ class Case:
         return OPERATIONS[self.op].plan(self.tier)
 
     @property
-    def table(self) -> tuple[str, str, str, str]:
-        """The key of its route table in ``tiles.ROUTES``."""
-        return self.layout, self.plan.name, self.dtype, self.tier
+    def table(self) -> Key:
+        """The key of its route table in ``tiles.TABLES``."""
+        return self.problem((16, 16)).table
+
+    def problem(self, align: tuple[int, int]) -> Problem:
+        """It as the dispatcher is asked, operands aligned so."""
+        sizes = self.shape.m, self.shape.n, self.shape.k
+        options = {"layout": self.stored, "tier": self.tier}
+        return pose(self.op, sizes, self.dtype, align, options)
 
     @property
     def itemsize(self) -> int:
@@ -110,9 +119,10 @@ class Case:
         return self.itemsize * (m * k + k * n + m * n)
 
 
-def case_of(table: tuple[str, str, str, str], shape: Shape) -> Case:
+def case_of(table: Key, shape: Shape) -> Case:
     """The case of a route table's products that the library serves in this ``shape``."""
-    layout, plan, dtype, tier = table
+    layout, plan, _, tier = table
+    dtype = TABLES[table].dtypes[0]
     op, stored = _SERVED_BY["wgrad" if plan == "batch" else "linear"][layout]
     return Case(CUSTOM, op, stored, shape, dtype, tier)
 

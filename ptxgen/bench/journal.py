@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from ptxgen.errors import PtxgenError
-from ptxgen.tiles.profiles import Key
+from ptxgen.spec import Key
 
 FORMAT = 1
 

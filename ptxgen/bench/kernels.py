@@ -73,7 +73,7 @@ def time_kernels(
     ``op`` and ``layout`` as in ``contract.OPERATIONS``; ``m``, ``n``, ``k`` the operation's
     own. All results must have the same bits; one that has others is marked, not hidden.
     """
-    from ptxgen.dispatch.explain import explain
+    from ptxgen.ops.explaining import explain
 
     torch = measure.require_torch()
     tier = tier_of(dtype, tier)
@@ -89,9 +89,10 @@ def time_kernels(
     chosen = measure.kernels_of(case, (a, b))[0]
 
     # What decides the numbers, whatever the layout.
-    key = (case.product, found.choice.chunk, seed, dtype, tier)
+    chunk = found.values["CHUNK"]
+    key = (case.product, chunk, seed, dtype, tier)
     if key not in _oracles:
-        _oracles[key] = measure.Oracle(operands, found.choice.chunk, seed, dtype, tier, arch)
+        _oracles[key] = measure.Oracle(operands, chunk, seed, dtype, tier, arch)
     out = operands.empty()
     expected = None
     wrong: dict[str, str] = {}

@@ -143,22 +143,11 @@ def kernels_of(case: Case, align: tuple[int, int]) -> tuple[str, ...]:
     from ptxgen.dispatch import choose
 
     arch, sms, gpu = target()
-    s = case.shape
-    choice = choose(
-        case.op,
-        case.stored,
-        s.m,
-        s.n,
-        s.k,
-        arch=arch,
-        sms=sms,
-        align_a=align[0],
-        align_b=align[1],
-        dtype=case.dtype,
-        tier=case.tier,
-        gpu=gpu,
-    )
-    return choice.kernels
+    problem = case.problem(align)
+    values = dict(problem.values)
+    return choose(
+        problem.table, values, arch=arch, sms=sms, dtype=case.dtype, gpu=gpu, what=str(problem)
+    ).kernels
 
 
 def natural_alignment(case: Case) -> tuple[int, int]:

@@ -13,7 +13,8 @@ from ptxgen.dispatch import choose
 from ptxgen.dispatch import emit as emitter
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
-from ptxgen.spec import KernelSpec, TileSpec
+from ptxgen.ops.explaining import pose
+from ptxgen.spec import KernelSpec, Problem, TileSpec
 
 CELLS = 168
 """Cells of the map along each axis."""
@@ -61,29 +62,19 @@ def route_map(
     edges = [largest ** (i / cells) for i in range(cells + 1)]
     centres = [largest ** ((i + 0.5) / cells) for i in range(cells)]
     sizes = [max(1, round(c)) for c in centres]
-    product = OPERATIONS[op].products[layout]
     tier = tier_of(dtype, tier)
-    key = (product.layout, OPERATIONS[op].plan_name, dtype, tier)
+
+    def problem(m: int, n: int) -> Problem:
+        return pose(op, (m, n, k), dtype, align, {"layout": layout, "tier": tier})
+
+    key = problem(1, 1).table
     served = emitter.serving(key, arch, (gpu, sms) if gpu else None)
     assert served is not None, "every operation is routed"
     table = served.routes
 
     def route(m: int, n: int) -> int:
-        choice = choose(
-            op,
-            layout,
-            m,
-            n,
-            k,
-            arch=arch,
-            sms=sms,
-            align_a=align,
-            align_b=align,
-            dtype=dtype,
-            tier=tier,
-            gpu=gpu,
-        )
-        return choice.route
+        values = dict(problem(m, n).values)
+        return choose(key, values, arch=arch, sms=sms, dtype=dtype, gpu=gpu).route
 
     owner = [[route(m, n) for m in sizes] for n in sizes]
     present = sorted({index for line in owner for index in line})

@@ -23,13 +23,12 @@ from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.bench.learn import MOST_RULES, Point, learn
 from ptxgen.cli.ui import Progress, emit, note, plural, table
 from ptxgen.dispatch import emit as emitter
-from ptxgen.dispatch.emit import ARGUMENTS
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.expr import FALSE, TRUE
-from ptxgen.numerics.contract import DTYPES, ITEMSIZE, PLANS, TIERS
-from ptxgen.spec import Route
-from ptxgen.tiles import ROUTES
-from ptxgen.tiles.profiles import FOLDER, Key, Profile, Rule, Rules, profile_name, read, write
+from ptxgen.numerics.contract import DTYPES, ITEMSIZE, TIERS
+from ptxgen.spec import Key, Route
+from ptxgen.tiles import ROUTES, TABLES
+from ptxgen.tiles.profiles import FOLDER, Profile, Rule, Rules, profile_name, read, write
 
 _MS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 _ODD_MS = (1, 16, 128, 2048)
@@ -168,8 +167,9 @@ def environment(
     key: Key, product: tuple[int, int, int], align: tuple[int, int], sms: int
 ) -> dict[str, int]:
     """The problem variables of a product."""
-    values = dict(zip(ARGUMENTS, (*product, sms, *align), strict=True))
-    return PLANS[key[3]][key[1]].environment(values)
+    space = TABLES[key].space
+    values = dict(zip(space.arguments, (*product, sms, *align), strict=True))
+    return space.environment(values)
 
 
 # -- measuring ------------------------------------------------------------------------
@@ -345,16 +345,14 @@ def living(key: Key, rules: Sequence[Rule], arch: str) -> Rules:
 
     names = tuple(route.name for route in ROUTES[key])
     routes = Rules(tuple(rules), names).routes(ROUTES[key], " ".join(key))
-    (whole,) = emitter.tables({key: routes})
-    namespace: dict[str, Any] = {}
-    exec(compile(emitter.sources([whole])[f"{whole.module}.py"], whole.module, "exec"), namespace)
-    dispatch = namespace["BY_ARCH"][arch]
+    (whole,) = emitter.tables({key: replace(TABLES[key], routes=routes)})
+    dispatch = emitter.functions(whole)[arch]
     prover = Prover(whole)
     problems = prover.shapes(seed=1)
     taken: set[int] = set()
     for _ in range(SAMPLES):
         problem = next(problems)
-        choice = dispatch(*(problem[name] for name in ARGUMENTS))
+        choice = dispatch(*(problem[name] for name in whole.space.arguments))
         taken |= {choice.route} if choice else set()
     conditions = [emitter.condition(route) for route in routes]
     last = len(conditions) - 1

@@ -36,11 +36,8 @@ def environment() -> jinja2.Environment:
 
 def render(spec: KernelSpec) -> str:
     """The CUDA C++ source of ``spec``."""
-    from ptxgen.numerics import activation
-    from ptxgen.spec import base
-
     template = environment().get_template(spec.template)
-    return template.render(spec=spec, activation=activation, base=base)
+    return template.render(spec=spec, **spec.context)
 
 
 def source(spec: KernelSpec) -> str:

@@ -215,7 +215,7 @@ def _show(arguments: argparse.Namespace) -> None:
         "threads": spec.threads,
         "shared_bytes": spec.shared_bytes,
         "grid": str(spec.grid),
-        "workspace": str(spec.workspace),
+        "scratch": {name: str(size) for name, size in spec.scratch.items()},
         "requires": str(spec.requires),
         "runs_on": [arch for arch in ARCHITECTURES if spec.runs_on(arch)],
     }

@@ -80,7 +80,7 @@ def _align(text: str) -> int | tuple[int, int]:
 def _explain(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
-    from ptxgen.dispatch.explain import explain
+    from ptxgen.ops.explaining import explain
 
     found = explain(
         arguments.op,

@@ -7,51 +7,52 @@ the generated code is safe and complete.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Mapping
 
 from ptxgen.dispatch.choice import Choice, Dispatch
 from ptxgen.errors import OptionError, UncoveredError
-from ptxgen.numerics.contract import OPERATIONS
-from ptxgen.spec import ARCHITECTURES, DIM_MAX
+from ptxgen.spec import ARCHITECTURES, Key
+from ptxgen.tiles import TABLES
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Choice", "accepted", "choose"]
+
+_installed: dict[Key, dict[str, Dispatch]] = {}
+"""Dispatch functions by architecture of tables that were registered while the program ran."""
 
 
 def choose(
-    op: str,
-    layout: str,
-    m: int,
-    n: int,
-    k: int,
+    table: Key,
+    values: Mapping[str, int],
     *,
     arch: str,
     sms: int,
-    align_a: int,
-    align_b: int,
-    dtype: str = "f32",
-    tier: str = "simt",
+    dtype: str | None = None,
     gpu: str | None = None,
+    what: str = "",
 ) -> Choice:
-    """The kernels that serve a problem of the operation ``op``.
+    """The kernels that serve a problem.
 
-    ``m``, ``n``, ``k``: the operation's own dimensions, each 1 .. 2^31 - 1 (an empty
-    reduction is served by the kernels of k = 1). ``align_a``, ``align_b``: 2, 4, 8 or 16, the
-    alignment of the operands A and B of the *product* (``OPERATIONS[op].products[layout]``
-    says which argument is which). ``gpu``: the GPU's name; if there is a profile of a GPU of
-    this name and ``sms``, it decides.
+    ``table``: the key of a route table; ``values``: the variables of its space, each in its domain,
+    but for SMS, which is ``sms``. ``dtype``: one of those that the table serves (default: its
+    first). ``gpu``: the GPU's name; if there is a profile of a GPU of this name and ``sms``, it
+    decides. ``what``: the problem's name in errors.
 
-    Raises OptionError for an unknown op, layout, arch, dtype or tier, and UncoveredError
-    when no kernel serves the problem.
+    Raises OptionError for an unknown table, architecture or dtype, and UncoveredError when no
+    kernel serves the problem.
     """
-    device = None if gpu is None else (gpu, sms)
-    function, (i_m, i_n, i_k) = _dispatch(op, layout, arch, dtype, tier, device)
-    dims = (m, n, k)
-    choice = None
-    if min(dims) >= 1 and max(dims) <= DIM_MAX:
-        choice = function(dims[i_m], dims[i_n], dims[i_k], sms, align_a, align_b)
+    function = _dispatch(table, arch, None if gpu is None else (gpu, sms))
+    found = TABLES[table]
+    dtype = found.dtypes[0] if dtype is None else dtype
+    if dtype not in found.dtypes:
+        raise accepted(f"dtype of {' '.join(table)}", dtype, found.dtypes)
+    given = {**values, "SMS": sms}
+    named = what or " ".join((*table, *(f"{n}={v}" for n, v in values.items())))
+    for name, domain in found.space.variables:
+        if given[name] not in domain:
+            raise UncoveredError(named, f"{name} is {given[name]}; takes {domain}")
+    choice = function(*(given[name] for name in found.space.arguments))
     if choice is None:
-        raise UncoveredError(op, m, n, k, _why_uncovered(dims, arch, sms, align_a, align_b))
+        raise UncoveredError(named, f"no route of {arch} with {sms} SMs admits it")
     return choice
 
 
@@ -61,33 +62,22 @@ def accepted(what: str, value: object, options: Iterable[str]) -> OptionError:
     return OptionError(f"unknown {what} {value!r}; accepted: {known}")
 
 
-@cache
-def _dispatch(
-    op: str, layout: str, arch: str, dtype: str, tier: str, device: tuple[str, int] | None
-) -> tuple[Dispatch, tuple[int, int, int]]:
-    """The generated function, and where the product's m, n, k are among the operation's."""
-    from ptxgen.dispatch.generated import MEASURED, TABLES
+def install(table: Key) -> None:
+    """Makes :func:`choose` know a table of ``tiles.TABLES`` that no generated module has."""
+    from ptxgen.dispatch.emit import functions, tables
 
-    if op not in OPERATIONS:
-        raise accepted("operation", op, OPERATIONS)
-    operation = OPERATIONS[op]
-    if layout not in operation.products:
-        raise accepted(f"layout of {op}", layout, operation.products)
+    (made,) = tables({table: TABLES[table]})
+    _installed[table] = functions(made)
+
+
+def _dispatch(table: Key, arch: str, device: tuple[str, int] | None) -> Dispatch:
+    from ptxgen.dispatch.generated import MEASURED
+    from ptxgen.dispatch.generated import TABLES as GENERATED
+
     if arch not in ARCHITECTURES:
         raise accepted("architecture", arch, ARCHITECTURES)
-    product = operation.products[layout]
-    key = (product.layout, operation.plan_name, dtype, tier)
-    if key not in TABLES:
-        served = [f"{t[2]} {t[3]}" for t in TABLES if t[:2] == key[:2]]
-        raise accepted(f"dtype and tier of {op} ({layout})", f"{dtype} {tier}", served)
-    first, second, third = ("MNK".index(d) for d in product.dims)
-    measured = MEASURED.get(device, {}).get(key, {}) if device else {}
-    return measured.get(arch) or TABLES[key][arch], (first, second, third)
-
-
-def _why_uncovered(
-    dims: tuple[int, int, int], arch: str, sms: int, align_a: int, align_b: int
-) -> str:
-    if not all(1 <= d <= DIM_MAX for d in dims):
-        return f"every dimension must be between 1 and {DIM_MAX}"
-    return f"no route of {arch} with {sms} SMs admits alignments {align_a} and {align_b} bytes"
+    by_arch = GENERATED.get(table) or _installed.get(table)
+    if by_arch is None:
+        raise accepted("table", " ".join(table), (" ".join(key) for key in TABLES))
+    measured = MEASURED.get(device, {}).get(table, {}) if device else {}
+    return measured.get(arch) or by_arch[arch]

@@ -13,41 +13,30 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from ptxgen.dispatch.choice import Dispatch
 from ptxgen.errors import SpecError
-from ptxgen.expr import FALSE, TRUE, Expr, ceil_div, maximum, minimum, var
-from ptxgen.numerics.contract import PLANS, K, Plan
-from ptxgen.spec import ARCHITECTURES, CHUNK, Route
-from ptxgen.tiles import ROUTES
+from ptxgen.expr import FALSE, TRUE, Expr, var
+from ptxgen.spec import ARCHITECTURES, Key, Route, RouteTable, Space
+from ptxgen.tiles import TABLES
 from ptxgen.tiles.profiles import Profile, profile_name, profiles
 
 GENERATED = Path(__file__).parent / "generated"
-ARGUMENTS = ("M", "N", "K", "SMS", "ALIGN_A", "ALIGN_B")
-"""What a dispatch function is given, in order (in lower case in the code)."""
-VARIABLES = frozenset((*ARGUMENTS, "CHUNK", "CHUNKS"))
-"""What requires, prefer, grids and workspaces may read."""
 WIDTH = 100
-
-Key = tuple[str, str, str, str]
-"""Layout, plan, dtype and tier."""
-RouteTables = Mapping[Key, Sequence[Route]]
-
-_LOWER = {name: var(name.lower()) for name in VARIABLES}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A route table: the products of one operand layout, plan, dtype and tier.
+    """A route table by its key: what a dispatch module is made from.
 
     ``gpu``: the name and SMs of the GPU whose profile it is from; None: it serves all others.
-    Refuses formulas that read anything but :data:`VARIABLES`.
+    Refuses formulas that read anything but what the space names.
     """
 
-    layout: str
-    plan: Plan
+    key: Key
+    space: Space
     routes: tuple[Route, ...]
-    dtype: str = "f32"
-    tier: str = "simt"
     gpu: tuple[str, int] | None = None
     archs: tuple[str, ...] = tuple(ARCHITECTURES)
 
@@ -55,19 +44,14 @@ class Table:
         for index, route in enumerate(self.routes):
             named = [("prefer", route.prefer), ("requires", route.requires)]
             named += [("grid", kernel.grid) for kernel in route.kernels]
-            named += [("workspace", route.workspace)]
+            named += [(f"scratch {name!r}", size) for name, size in route.scratch.items()]
             for what, formula in named:
-                unknown = formula.variables() - VARIABLES
+                unknown = formula.variables() - self.space.names
                 if unknown:
                     raise SpecError(
                         f"{self.module}, route {index} ({route.name}): {what} reads "
-                        f"{sorted(unknown)}, but may read only {sorted(VARIABLES)}"
+                        f"{sorted(unknown)}, but may read only {sorted(self.space.names)}"
                     )
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """The table's key in the generated index."""
-        return self.layout, self.plan.name, self.dtype, self.tier
 
     @property
     def module(self) -> str:
@@ -90,35 +74,24 @@ class Table:
             by_routes.setdefault(runs, []).append(arch)
         return {tuple(archs): runs for runs, archs in by_routes.items()}
 
-    def environment(self, values: Mapping[str, int]) -> dict[str, int]:
-        """``values`` of :data:`ARGUMENTS`, with the plan's CHUNK and CHUNKS."""
-        return self.plan.environment(values)
 
-
-def tables(
-    routes: RouteTables = ROUTES, plans: Mapping[str, Mapping[str, Plan]] = PLANS
-) -> list[Table]:
-    """The tables of ``routes``, whose plans are looked up in ``plans`` by tier and name."""
-    return [
-        Table(layout, plans[tier][plan], tuple(found), dtype, tier)
-        for (layout, plan, dtype, tier), found in routes.items()
-    ]
+def tables(of: Mapping[Key, RouteTable] = TABLES) -> list[Table]:
+    """The tables that serve any GPU."""
+    return [Table(key, found.space, found.routes) for key, found in of.items()]
 
 
 def measured(of: Iterable[Profile] | None = None) -> list[Table]:
     """The tables as profiles (default: all) have them."""
     return [
         Table(
-            layout,
-            PLANS[tier][plan],
-            profile.routes((layout, plan, dtype, tier)),
-            dtype,
-            tier,
+            key,
+            TABLES[key].space,
+            profile.routes(key),
             (profile.gpu, profile.sms),
             (profile.arch,),
         )
         for profile in (profiles() if of is None else of)
-        for layout, plan, dtype, tier in profile.tables
+        for key in profile.tables
     ]
 
 
@@ -132,7 +105,7 @@ def serving(key: Key, arch: str, gpu: tuple[str, int] | None = None) -> Table | 
     for profile in profiles():
         if (profile.gpu, profile.sms) == gpu and profile.arch == arch and key in profile.tables:
             return measured([replace(profile, tables={key: profile.tables[key]})])[0]
-    return tables({key: ROUTES[key]})[0] if key in ROUTES else None
+    return tables({key: TABLES[key]})[0] if key in TABLES else None
 
 
 def sources(of: Iterable[Table] | None = None) -> dict[str, str]:
@@ -142,6 +115,15 @@ def sources(of: Iterable[Table] | None = None) -> dict[str, str]:
         "__init__.py": _index(of),
         **{f"{table.module}.py": "\n".join(_module(table)) + "\n" for table in of},
     }
+
+
+def functions(table: Table) -> dict[str, Dispatch]:
+    """The dispatch functions of a table by architecture, made here and now."""
+    namespace: dict[str, Any] = {}
+    text = sources([table])[f"{table.module}.py"]
+    exec(compile(text, f"<dispatch of {' '.join(table.key)}>", "exec"), namespace)
+    found: dict[str, Dispatch] = namespace["BY_ARCH"]
+    return found
 
 
 @dataclass(frozen=True)
@@ -215,17 +197,17 @@ def _diff(name: str, old: str, new: str) -> str:
 def _index(of: Sequence[Table]) -> str:
     ordered = sorted(of, key=lambda table: table.module)
     lines = [
-        '"""The generated dispatch functions by layout, plan, dtype, tier and architecture.',
+        '"""The generated dispatch functions by the table\'s key and the architecture.',
         "",
         "MEASURED has those of profiles, by the GPU's name and SMs before all that.",
         "",
-        "Generated from ptxgen.tiles.ROUTES; do not edit. Regenerate: ptxgen generate",
+        "Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate",
         '"""',
         "",
         "from ptxgen.dispatch.choice import Dispatch",
         *_listed("from ptxgen.dispatch.generated import ", [t.module for t in ordered]),
         "",
-        "TABLES: dict[tuple[str, str, str, str], dict[str, Dispatch]] = {",
+        "TABLES: dict[tuple[str, ...], dict[str, Dispatch]] = {",
         *(f"    {_key(t)}: {t.module}.BY_ARCH," for t in ordered if not t.gpu),
         "}",
         "",
@@ -235,11 +217,11 @@ def _index(of: Sequence[Table]) -> str:
 
 
 def _key(table: Table) -> str:
-    return f"({', '.join(map(_quoted, table.key))})"
+    return f"({', '.join(map(_quoted, table.key))}{',' if len(table.key) == 1 else ''})"
 
 
 def _measured(of: Sequence[Table]) -> Iterator[str]:
-    kind = "dict[tuple[str, int], dict[tuple[str, str, str, str], dict[str, Dispatch]]]"
+    kind = "dict[tuple[str, int], dict[tuple[str, ...], dict[str, Dispatch]]]"
     gpus = sorted({table.gpu for table in of if table.gpu})
     yield f"MEASURED: {kind} = {'{' if gpus else '{}'}"
     for gpu in gpus:
@@ -251,14 +233,13 @@ def _measured(of: Sequence[Table]) -> Iterator[str]:
 
 
 def _module(table: Table) -> Iterator[str]:
-    layout, plan, dtype, tier = table.key
-    yield f'"""Dispatch of the {layout} products under the plan "{plan}", {dtype}, {tier} tier.'
+    yield f'"""Dispatch of {" ".join(table.key)}: {table.space.name}.'
     yield ""
     if table.gpu:
         yield f"On {table.gpu[0]} with {table.gpu[1]} SMs, by its profile."
         yield ""
     key = ", ".join(map(_quoted, table.key))
-    source = f"tiles/profiles/{table.profile}.json" if table.gpu else f"tiles.ROUTES[{key}]"
+    source = f"tiles/profiles/{table.profile}.json" if table.gpu else f"tiles.TABLES[{key}]"
     yield f"Generated from {'' if table.gpu else 'ptxgen.'}{source}; do not edit."
     yield "Regenerate: ptxgen generate"
     yield '"""'
@@ -279,13 +260,13 @@ def _module(table: Table) -> Iterator[str]:
 
 
 def _function(archs: tuple[str, ...], table: Table, runs: tuple[int, ...]) -> Iterator[str]:
-    arguments = ", ".join(f"{name.lower()}: int" for name in ARGUMENTS)
+    arguments = ", ".join(f"{name.lower()}: int" for name in table.space.arguments)
     yield f"def {archs[0]}({arguments}) -> Choice | None:"
     yield f'    """For {", ".join(archs)}."""'
-    yield from _assign("chunk", maximum(1, minimum(K, table.plan.chunk)))
     bodies = {i: _Route(i, table.routes[i]) for i in runs}
-    if any("CHUNKS" in body.variables for body in bodies.values()):
-        yield f"    chunks = {_python(ceil_div(K, CHUNK))}"
+    read = frozenset().union(*(body.variables for body in bodies.values()))
+    for name, formula in table.space.needed(read):
+        yield from _assign(name.lower(), formula)
     hoisted: dict[Expr, str] = {}
     for index, body in bodies.items():
         for name, tiles in body.tile_counts():
@@ -325,30 +306,40 @@ class _Route:
         self.route = route
         self.condition = condition(route)
         self.grids = [kernel.grid for kernel in route.kernels]
-        self.formulas = [self.condition, *self.grids, route.workspace]
+        self.formulas = [self.condition, *self.grids, *route.scratch.values()]
         self.variables = frozenset().union(*(f.variables() for f in self.formulas))
 
     def tile_counts(self) -> Iterator[tuple[str, Expr]]:
-        """Products ceil(M/a)*ceil(N/b) of this route, which get a name."""
+        """Products of two quotients ceil(X/a)*ceil(Y/b) of this route, which get a name."""
         for tiles in dict.fromkeys(t for f in self.formulas for t in _subtrees(f)):
             if tiles.op == "*" and all(
                 a.op == "ceil" and a.args[0].op == "var" and a.args[1].op == "const"
                 for a in tiles.args
             ):
                 (m, a), (n, b) = (factor.args for factor in tiles.args)
-                if (m, n) == (var("M"), var("N")):
-                    yield f"tiles_{a}x{b}", tiles
+                yield (
+                    f"tiles_{a}x{b}"
+                    if (m, n) == (var("M"), var("N"))
+                    else (f"tiles_{str(m).lower()}{a}_{str(n).lower()}{b}"),
+                    tiles,
+                )
 
     def returned(self, indent: str, hoisted: Mapping[Expr, str]) -> Iterator[str]:
+        def formulas(of: Iterable[Expr]) -> str:
+            return _tuple([_python(_replace(e, hoisted)) for e in of])
+
+        fields = [
+            str(self.index),
+            _tuple([_quoted(kernel.name) for kernel in self.route.kernels]),
+            formulas(self.grids),
+            formulas(self.route.scratch.values()),
+        ]
+        line = f"{indent}return Choice({', '.join(fields)})"
+        if len(line) <= WIDTH:
+            yield line
+            return
         yield f"{indent}return Choice("
-        inner = indent + "    "
-        yield f"{inner}route={self.index},"
-        kernels = [_quoted(kernel.name) for kernel in self.route.kernels]
-        yield from _listed(f"{inner}kernels=", kernels, ",")
-        grids = [_python(_replace(grid, hoisted)) for grid in self.grids]
-        yield from _listed(f"{inner}grids=", grids, ",")
-        yield f"{inner}workspace={_python(_replace(self.route.workspace, hoisted))},"
-        yield f"{inner}chunk=chunk,"
+        yield from (f"{indent}    {field}," for field in fields)
         yield f"{indent})"
 
 
@@ -363,17 +354,22 @@ def _if(predicate: Expr) -> Iterator[str]:
 
 
 def _broken(predicate: Expr, indent: str) -> Iterator[str]:
-    """A condition over several lines, one term of its outermost operator on each."""
-    lead = indent
+    """A condition over several lines, as many terms of its outermost operator on each as fit."""
+    line = indent
+    lead = ""
     for term in _terms(predicate, predicate.op):
         text = _condition(term, within=predicate.op)
-        if term.op in ("and", "or") and len(lead) + len(text) > WIDTH:
-            yield f"{lead}("
+        if len(line) + len(lead) + len(text) > WIDTH and line.strip():
+            yield line.rstrip()
+            line, lead = indent, lead.lstrip()
+        if term.op in ("and", "or") and len(line) + len(lead) + len(text) > WIDTH:
+            yield f"{line}{lead}("
             yield from _broken(term, indent + "    ")
-            yield f"{indent})"
+            line = f"{indent})"
         else:
-            yield lead + text
-        lead = f"{indent}{predicate.op} "
+            line += lead + text
+        lead = f" {predicate.op} "
+    yield line
 
 
 def _condition(predicate: Expr, within: str = "") -> str:
@@ -413,7 +409,8 @@ def _replace(e: Expr, hoisted: Mapping[Expr, str]) -> Expr:
 
 def _python(e: Expr) -> str:
     """Python in the layout that formatters and linters ask for."""
-    tree = ast.parse(e.substitute(_LOWER).python(), mode="eval")
+    lower = {name: var(name.lower()) for name in e.variables()}
+    tree = ast.parse(e.substitute(lower).python(), mode="eval")
     return ast.unparse(_Plain().visit(tree))
 
 
@@ -442,16 +439,16 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _listed(lead: str, items: Sequence[str], end: str = "") -> Iterator[str]:
-    """``lead(items)``, over several lines if it is long. Tuples (``end``) keep their comma."""
-    inside = ", ".join(items) + ("," if end and len(items) == 1 else "")
-    bare = not end
-    line = f"{lead}{inside}" if bare else f"{lead}({inside}){end}"
+def _tuple(items: Sequence[str]) -> str:
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+def _listed(lead: str, items: Sequence[str]) -> Iterator[str]:
+    """``lead items``, over several lines if it is long."""
+    line = f"{lead}{', '.join(items)}"
     if len(line) <= WIDTH:
         yield line
         return
-    indent = " " * (len(lead) - len(lead.lstrip()))
     yield f"{lead}("
-    for item in items:
-        yield f"{indent}    {item},"
-    yield f"{indent}){end}"
+    yield from (f"    {item}," for item in items)
+    yield ")"

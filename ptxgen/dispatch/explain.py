@@ -13,11 +13,8 @@ from ptxgen.dispatch import accepted, emit
 from ptxgen.dispatch.choice import Choice
 from ptxgen.errors import UncoveredError
 from ptxgen.expr import Expr
-from ptxgen.numerics.contract import AUTO_TIER, DTYPES, OPERATIONS, TIERS
-from ptxgen.spec import ARCHITECTURES, DIM_MAX, Route
-
-SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}
-"""A dtype's name in specs, from that or from its own name."""
+from ptxgen.spec import ARCHITECTURES, Key, Problem, Route
+from ptxgen.tiles import TABLES
 
 
 @dataclass(frozen=True)
@@ -77,23 +74,23 @@ class Candidate:
 class Explanation:
     """The winner of a problem, and the candidates before and after it. ``str`` is for people."""
 
-    op: str
-    layout: str
-    m: int
-    n: int
-    k: int
+    problem: str
+    """The problem in words."""
+    table: Key
     dtype: str
-    tier: str
     arch: str
-    product: str
-    """Operand layout and dimensions of the product."""
+    gpu: str
+    """The GPU that was asked about; empty: any."""
     profile: str
     """The profile whose table it is; empty: the table for any GPU."""
-    plan: str
+    contract: str
+    space: str
     values: Mapping[str, int]
     """The problem variables, by name."""
     choice: Choice
     launches: tuple[Launch, ...]
+    scratch: Mapping[str, int]
+    """Bytes of scratch memory, by name."""
     candidates: tuple[Candidate, ...]
     """All routes of the table, in order; ``candidates[choice.route]`` is the winner."""
 
@@ -112,25 +109,32 @@ class Explanation:
         """Later candidates that would return the same bits."""
         return tuple(c for c in self.candidates[self.choice.route + 1 :] if c.correct)
 
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
+    def brief(self) -> str:
+        """What most people ask: the winner, its launches, and why."""
+        lines = [*self._head()]
+        more = len(self.passed_over), len(self.also_correct)
+        lines.append(f"{more[0]} routes passed over, {more[1]} others would return the same bits")
+        return "\n".join(lines)
 
-    def _lines(self) -> Iterator[str]:
-        v = self.values
-        yield f"{self.op} M={self.m} N={self.n} K={self.k} {self.layout} {self.dtype} {self.tier}"
-        yield (
-            f"  product {self.product}, {self.arch}, {v['SMS']} SMs, "
-            f"operands aligned to {v['ALIGN_A']} and {v['ALIGN_B']} bytes"
-        )
+    def __str__(self) -> str:
+        return "\n".join([*self._head(), *self._rest()])
+
+    def _head(self) -> Iterator[str]:
+        named = ", ".join(f"{name} {value}" for name, value in self.values.items())
+        yield f"{self.problem} {self.dtype}: table {' '.join(self.table)}, {self.contract}"
+        yield f"  {self.arch}; {named}"
         if self.profile:
             yield f"  profile {self.profile}"
-        cut = "one chain" if v["CHUNKS"] == 1 else f"{v['CHUNKS']} chunks of {v['CHUNK']}"
-        yield f"  plan {self.plan}: {cut}"
+        elif self.gpu:
+            yield f"  no profile for {self.gpu}: routed by its architecture"
         yield f"winner: route {self.choice.route}, {' + '.join(self.winner.kernels)}"
         yield f"  because {self.winner.reason}"
         for x in self.launches:
             yield f"  {x.kernel}: grid {x.grid}, block {x.block}, shared {x.shared} bytes"
-        yield f"  workspace {self.choice.workspace} bytes"
+        for name, size in self.scratch.items():
+            yield f"  scratch {name!r}: {size} bytes"
+
+    def _rest(self) -> Iterator[str]:
         for title, candidates in (
             ("passed over:", self.passed_over),
             ("also correct:", self.also_correct),
@@ -143,83 +147,47 @@ class Explanation:
                     yield f"    fails {failure}"
 
 
-def explain(
-    op: str,
-    m: int,
-    n: int,
-    k: int,
-    dtype: str = "float32",
-    tier: str = "auto",
-    layout: str | None = None,
-    arch: str | None = None,
-    sms: int | None = None,
-    align: int | tuple[int, int] = 16,
-    gpu: str | None = None,
-) -> Explanation:
-    """Which kernels serve a problem of ``op``, and why.
+def explain_problem(problem: Problem, arch: str, sms: int, gpu: str | None = None) -> Explanation:
+    """Which kernels serve ``problem``, and why.
 
-    ``m``, ``n``, ``k`` are the operation's own dimensions. ``layout``: default "kn" ("nn"
-    for ``matmul``). ``arch`` and ``sms``: default an H200, sm_90 with 132. ``align``: bytes,
-    of both operands of the product or of each. ``gpu``: the GPU's name, whose profile decides if
-    there is one (default: an H200's, unless ``arch`` or ``sms`` is given). Same errors as
-    ``choose``.
+    Raises OptionError for an unknown architecture, and UncoveredError where nothing serves it.
     """
-    if gpu is None and arch is None and sms is None:
-        gpu = "NVIDIA H200"
-    if op not in OPERATIONS:
-        raise accepted("operation", op, OPERATIONS)
-    operation = OPERATIONS[op]
-    layout = next(iter(operation.products)) if layout is None else layout
-    if layout not in operation.products:
-        raise accepted(f"layout of {op}", layout, operation.products)
-    arch = "sm_90" if arch is None else arch
     if arch not in ARCHITECTURES:
         raise accepted("architecture", arch, ARCHITECTURES)
-    if dtype not in SHORT:
-        raise accepted("dtype", dtype, SHORT)
-    short = SHORT[dtype]
-    tier = AUTO_TIER[short] if tier == "auto" else tier
-    product = operation.products[layout]
-    key = (product.layout, operation.plan_name, short, tier)
-    sms = 132 if sms is None else sms
-    table = emit.serving(key, arch, None if gpu is None else (gpu, sms))
+    table = emit.serving(problem.table, arch, None if gpu is None else (gpu, sms))
     if table is None:
-        served = ("auto", *(name for name, dtypes in TIERS.items() if short in dtypes))
-        raise accepted(f"tier of {op} ({layout}, {dtype})", tier, served)
-    own = {"M": m, "N": n, "K": k}
-    dims = {name: own[d] for name, d in zip("MNK", product.dims, strict=True)}
-    if not all(1 <= d <= DIM_MAX for d in dims.values()):
-        raise UncoveredError(op, m, n, k, f"every dimension must be between 1 and {DIM_MAX}")
-    align_a, align_b = (align, align) if isinstance(align, int) else align
-    given = {"SMS": sms, "ALIGN_A": align_a, "ALIGN_B": align_b}
-    env = table.environment({**dims, **given})
-    candidates = tuple(_candidate(i, r, arch, env) for i, r in enumerate(table.routes))
+        raise accepted("table", " ".join(problem.table), (" ".join(key) for key in TABLES))
+    given = problem.given(sms)
+    for name, domain in table.space.variables:
+        if given[name] not in domain:
+            raise UncoveredError(str(problem), f"{name} is {given[name]}; takes {domain}")
+    env = table.space.environment(given)
+    routes = [route.of(problem.dtype) for route in table.routes]
+    candidates = tuple(_candidate(i, r, arch, env) for i, r in enumerate(routes))
     winner = next((c.route for c in candidates if c.matches), None)
     if winner is None:
-        raise UncoveredError(op, m, n, k, "\n".join(map(str, candidates)))
-    route = table.routes[winner]
+        raise UncoveredError(str(problem), "\n".join(map(str, candidates)))
+    route = routes[winner]
     launches = tuple(
         Launch(kernel.name, kernel.grid.evaluate(env), kernel.threads, kernel.shared_bytes)
         for kernel in route.kernels
     )
-    workspace = route.workspace.evaluate(env)
+    scratch = {name: size.evaluate(env) for name, size in route.scratch.items()}
     grids = tuple(launch.grid for launch in launches)
     names = tuple(launch.kernel for launch in launches)
     return Explanation(
-        op=op,
-        layout=layout,
-        m=m,
-        n=n,
-        k=k,
-        dtype=dtype,
-        tier=tier,
+        problem=str(problem),
+        table=problem.table,
+        dtype=problem.dtype,
         arch=arch,
-        product=f"{product.layout} [{dims['M']}, {dims['K']}] x [{dims['K']}, {dims['N']}]",
+        gpu=gpu or "",
         profile=table.profile,
-        plan=table.plan.name,
+        contract=str(route.kernels[0].contract),
+        space=table.space.name,
         values=env,
-        choice=Choice(winner, names, grids, workspace, env["CHUNK"]),
+        choice=Choice(winner, names, grids, tuple(scratch.values())),
         launches=launches,
+        scratch=scratch,
         candidates=candidates,
     )
 

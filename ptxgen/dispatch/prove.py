@@ -1,21 +1,21 @@
 """Proves the generated dispatch code right for every problem.
 
-For all 1 <= M, N, K < 2^31, every alignment of 2 to 16 bytes and 1 .. 1024 SMs, from the
-conditions as emitted (:mod:`ptxgen.dispatch.read`):
+For all problems of a table's space (of products: 1 <= M, N, K < 2^31, every alignment of 2 to 16
+bytes, 1 .. 1024 SMs), from the conditions as emitted (:mod:`ptxgen.dispatch.read`):
 
 =========  ======================================================================
 current    the checked-in code is what the tables say
-plan       CHUNK and CHUNKS are computed as the contract's plan says
+derived    what follows from the variables is computed as the space says
 coverage   some route matches
 requires   a match implies the ``requires`` of every kernel of the route
-launch     kernels, grids and workspace are those of the specs
+launch     kernels, grids and scratch are those of the specs
 grid       1 <= grid <= 2^31 - 1
-workspace  0 <= workspace <= WORKSPACE_MAX
+scratch    0 <= bytes <= WORKSPACE_MAX, of each scratch memory
 index      no 32-bit quantity of a kernel overflows wherever its ``requires`` holds
 reachable  the route is taken by some problem (no route is dead)
 =========  ======================================================================
 
-A proof is by refutation with z3 (see :mod:`ptxgen.dispatch.linear`). A problem that refutes
+A proof is by refutation with z3 (see :mod:`ptxgen.dispatch.solver`). A problem that refutes
 a goal is only reported after evaluation has confirmed it; what neither is proved nor
 refuted with the effort given fails too. Effort is counted in z3's own steps, each search begins
 with a z3 that knows of no other, and nothing depends on time or hashes: a verdict of one machine
@@ -35,21 +35,12 @@ from typing import Any
 
 from ptxgen.dispatch import emit, read
 from ptxgen.dispatch.choice import Dispatch
-from ptxgen.dispatch.emit import ARGUMENTS, Table
-from ptxgen.dispatch.linear import Interval, Linear
+from ptxgen.dispatch.emit import Table
+from ptxgen.dispatch.solver import Interval, Linear
 from ptxgen.errors import SpecError
-from ptxgen.expr import FALSE, TRUE, Expr, all_of, any_of, ceil_div, maximum, minimum
-from ptxgen.numerics.contract import K, M, N
-from ptxgen.spec import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, DIM_MAX, GRID_MAX, WORKSPACE_MAX
+from ptxgen.expr import FALSE, Expr, all_of, any_of, var
+from ptxgen.spec import DIM_MAX, GRID_MAX, SIZE, SMS_MAX, WORKSPACE_MAX, Domain, OneOf, Space
 
-ALIGNMENTS = (2, 4, 8, 16)
-"""2 only occurs with elements of 16 bits; proofs for f32 cover more than they must."""
-SMS_MAX = 1024
-DOMAIN: dict[str, Interval] = {
-    **dict.fromkeys(("M", "N", "K"), (1, DIM_MAX)),
-    "SMS": (1, SMS_MAX),
-    **dict.fromkeys(("ALIGN_A", "ALIGN_B"), (ALIGNMENTS[0], ALIGNMENTS[-1])),
-}
 EFFORT_PER_GOAL = 20_000_000
 """In z3's resource units, of which it spends one to ten million a second."""
 STARTS = (0.02, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2)
@@ -99,7 +90,7 @@ class Verdict:
 
 
 Verdicts = dict[tuple[tuple[Expr, ...], Expr], Verdict]
-"""What is known about (premises, goal) under one plan."""
+"""What is known about (premises, goal) over one space."""
 
 
 def prove(
@@ -127,10 +118,10 @@ def _prove(of: Iterable[Table] | None, effort: int) -> Iterator[Result]:
         detail = ", ".join(f"{d.path.name} {d.what}" for d in stale)
         took = time.perf_counter() - began
         yield Result("current", "generated", (), "", not stale, took, detail)
-    known: dict[Expr, Verdicts] = {}
+    known: dict[Space, Verdicts] = {}
     for table in emit.every() if of is None else of:
         source = emit.sources([table])[f"{table.module}.py"]
-        verdicts = known.setdefault(table.plan.chunk, {})
+        verdicts = known.setdefault(table.space, {})
         yield from prove_source(table, source, effort, verdicts)
 
 
@@ -142,12 +133,12 @@ def prove_source(
 ) -> Iterator[Result]:
     """Proves all goals of the module text ``source`` against ``table``.
 
-    ``verdicts`` of the same plan are used and added to: tables of two dtypes differ in names only.
+    ``verdicts`` of the same space are used and added to: tables may differ in names only.
     """
     prover = Prover(table, effort_per_goal, verdicts)
     namespace: dict[str, Any] = {}
     exec(compile(source, f"{table.module}.py", "exec"), namespace)
-    for function in read.functions(source):
+    for function in read.functions(source, table.space):
         yield from _prove_function(prover, function, namespace[function.name])
 
 
@@ -178,10 +169,8 @@ def _prove_function(
     def implied(premises: list[Expr], goal: Expr) -> Callable[[], Verdict]:
         return lambda: prover.implies(premises, goal)
 
-    plan = function.chunk.eq(maximum(1, minimum(K, table.plan.chunk)))
-    if function.chunks is not None:
-        plan = plan & function.chunks.eq(ceil_div(K, CHUNK))
-    yield result("plan", "", implied([], plan))
+    for name, formula in function.derived.items():
+        yield result("derived", name, implied([], formula.eq(dict(table.space.derived)[name])))
     yield result("coverage", "", lambda: _covered(prover, conditions))
     for i, branch in enumerate(branches):
         taken = [branch.condition]
@@ -201,15 +190,20 @@ def _prove_function(
             emitted.eq(kernel.grid)
             for emitted, kernel in zip(branch.grids, route.kernels, strict=False)
         )
-        same = same & branch.workspace.eq(route.workspace)
-        if branch.kernels != names or len(branch.grids) != len(names):
+        same = same & all_of(
+            emitted.eq(size)
+            for emitted, size in zip(branch.scratch, route.scratch.values(), strict=False)
+        )
+        counts = len(branch.grids), len(branch.scratch)
+        if branch.kernels != names or counts != (len(names), len(route.scratch)):
             detail = f"emitted {branch.kernels}, table {names}"
             yield result("launch", subject, _failed(detail))
         else:
             yield result("launch", subject, functools.partial(when_taken, same))
         goals = [("requires", route.requires)]
         goals += [("grid", all_of((g >= 1) & (g <= GRID_MAX) for g in branch.grids))]
-        goals += [("workspace", (branch.workspace >= 0) & (branch.workspace <= WORKSPACE_MAX))]
+        legal = all_of((size >= 0) & (size <= WORKSPACE_MAX) for size in branch.scratch)
+        goals += [("scratch", legal)] if branch.scratch else []
         for goal, predicate in goals:
             yield result(goal, subject, functools.partial(when_taken, predicate))
         for kernel in route.kernels:
@@ -223,7 +217,7 @@ def _prove_function(
 def _covered(prover: Prover, conditions: list[Expr]) -> Verdict:
     """Whether some condition always holds: first of the few that all sampled problems need."""
     problems = prover.shapes(seed=4)
-    open_ = [prover.table.environment(next(problems)) for _ in range(FIRST_SAMPLES)]
+    open_ = [prover.table.space.environment(next(problems)) for _ in range(FIRST_SAMPLES)]
     needed: list[Expr] = []
     while open_:
         holds = {c: [env for env in open_ if c.evaluate(env)] for c in conditions}
@@ -283,7 +277,7 @@ def _witnesses(prover: Prover, compiled: Dispatch, wanted: int) -> dict[int, Sha
     shapes = prover.shapes(seed=1)
     for _ in range(SAMPLES):
         shape = next(shapes)
-        choice = compiled(*(shape[name] for name in ARGUMENTS))
+        choice = compiled(*(shape[name] for name in prover.table.space.arguments))
         if choice is not None and choice.route not in found:
             found[choice.route] = shape
             if len(found) == wanted:
@@ -302,18 +296,16 @@ class Prover:
     ) -> None:
         self.table = table
         self._effort = effort_per_goal
-        self._aliases = {
-            "CHUNK": maximum(1, minimum(K, table.plan.chunk)),
-            "CHUNKS": ceil_div(K, CHUNK),
-        }
+        self._aliases = dict(table.space.derived)
+        self._domain = {name: (d.low, d.high) for name, d in table.space.variables}
         self._verdicts: Verdicts = {} if verdicts is None else verdicts
 
     def shapes(self, seed: int) -> Iterator[Shape]:
         """Random problems of this table, crowded at the borders of its predicates."""
-        formulas = [self.table.plan.chunk]
+        formulas = list(self._aliases.values())
         for route in self.table.routes:
             formulas += [emit.condition(route), *(kernel.grid for kernel in route.kernels)]
-        return shapes(formulas, seed)
+        return shapes(self.table.space, formulas, seed)
 
     def implies(self, premises: Iterable[Expr], goal: Expr) -> Verdict:
         """Whether ``goal`` holds for every problem for which ``premises`` do."""
@@ -337,7 +329,8 @@ class Prover:
 
     def _sampled(self, premises: tuple[Expr, ...]) -> Shape | None:
         """A problem that has all of ``premises``, from the box that their comparisons leave."""
-        box = tightened(DOMAIN, premises)
+        space = self.table.space
+        box = tightened(space, self._domain, premises)
         if any(low > high for low, high in box.values()):
             return None
         rng = random.Random(6)
@@ -346,53 +339,61 @@ class Prover:
                 name: min(high, max(low, round(math.exp(rng.uniform(*map(math.log, (low, high)))))))
                 for name, (low, high) in box.items()
             }
-            for name in ("ALIGN_A", "ALIGN_B"):
-                low, high = box[name]
-                shape[name] = rng.choice([a for a in ALIGNMENTS if low <= a <= high])
-            env = self.table.environment(shape)
+            for name, domain in space.variables:
+                if isinstance(domain, OneOf):
+                    low, high = box[name]
+                    shape[name] = rng.choice([v for v in domain.values if low <= v <= high])
+            env = space.environment(shape)
             if all(p.evaluate(env) for p in premises):
                 return shape
         return None
 
     @functools.cached_property
-    def chunks_max(self) -> int:
-        """A proved bound on CHUNKS, the best one if all goes well; it helps other proofs."""
+    def bounds(self) -> dict[str, Interval]:
+        """Proved bounds on the space's ``bounded`` variables, the best if all goes well."""
+        return {name: (1, self._bound(name)) for name in self.table.space.bounded}
+
+    def _bound(self, name: str) -> int:
         problems = self.shapes(seed=3)
-        seen = (self.table.environment(next(problems))["CHUNKS"] for _ in range(FIRST_SAMPLES))
+        space = self.table.space
+        seen = (space.environment(next(problems))[name] for _ in range(FIRST_SAMPLES))
         largest = max(seen)
         for bound in (largest, 2 * largest, 16 * largest):
-            if self._decide((), bound >= CHUNKS, DOMAIN, int(LEMMA * self._effort)).proved:
+            goal = bound >= var(name)
+            if self._decide((), goal, self._domain, int(LEMMA * self._effort)).proved:
                 return bound
         return DIM_MAX
 
     @functools.cached_property
-    def split_outputs(self) -> Expr:
-        """A proved fact, a bound on M*N where the reduction is split; it helps other proofs."""
+    def facts(self) -> tuple[Expr, ...]:
+        """The space's ``facts``, each with a proved bound, as far as one is found."""
+        return tuple(f for pair in self.table.space.facts if (f := self._fact(*pair)) is not None)
+
+    def _fact(self, where: Expr, quantity: Expr) -> Expr | None:
         problems = self.shapes(seed=5)
-        seen = (self.table.environment(next(problems)) for _ in range(FIRST_SAMPLES))
-        split = [env["M"] * env["N"] for env in seen if env["CHUNKS"] > 1]
-        domain = {**DOMAIN, "CHUNKS": (1, self.chunks_max)}
-        for power in range(max(split, default=1).bit_length(), 62, 2):
-            fact = (CHUNKS <= 1) | (M * N <= 1 << power)
+        seen = (self.table.space.environment(next(problems)) for _ in range(FIRST_SAMPLES))
+        found = [quantity.evaluate(env) for env in seen if where.evaluate(env)]
+        domain = {**self._domain, **self.bounds}
+        for power in range(max(found, default=1).bit_length(), 62, 2):
+            fact = ~where | (quantity <= 1 << power)
             if self._decide((), fact, domain, int(LEMMA * self._effort)).proved:
                 return fact
-        return TRUE
+        return None
 
     def _implies(self, premises: tuple[Expr, ...], goal: Expr) -> Verdict:
-        domain = tightened({**DOMAIN, "CHUNKS": (1, self.chunks_max)}, (*premises, ~goal))
+        domain = tightened(self.table.space, {**self._domain, **self.bounds}, (*premises, ~goal))
         if any(low > high for low, high in domain.values()):
             return Verdict(True, None, "")
-        known = () if self.split_outputs == TRUE else (self.split_outputs,)
-        return self._decide((*premises, *known), goal, domain, self._effort)
+        return self._decide((*premises, *self.facts), goal, domain, self._effort)
 
     def _decide(
         self, premises: tuple[Expr, ...], goal: Expr, domain: Mapping[str, Interval], effort: int
     ) -> Verdict:
         def refuted_by(shape: Shape) -> bool:
-            env = self.table.environment(shape)
+            env = self.table.space.environment(shape)
             return all(p.evaluate(env) for p in premises) and not goal.evaluate(env)
 
-        attempt = Attempt(self._aliases, (*premises, ~goal), domain, effort)
+        attempt = Attempt(self.table.space, (*premises, ~goal), domain, effort)
         answer = attempt.solve()
         if answer is None:
             return Verdict(True, None, "")
@@ -417,19 +418,20 @@ class Attempt:
 
     def __init__(
         self,
-        aliases: Mapping[str, Expr],
+        space: Space,
         predicates: Iterable[Expr],
-        domain: Mapping[str, Interval] = DOMAIN,
+        domain: Mapping[str, Interval],
         effort: int = EFFORT_PER_GOAL,
     ) -> None:
+        self._space = space
         self._domain = domain
         self._effort = effort
-        self.linear = Linear(domain, aliases)
+        self.linear = Linear(domain, dict(space.derived))
         self.assertions = [self.linear.predicate(p) for p in predicates]
         reads = frozenset().union(*(a.variables() for a in self.assertions))
-        for align in (ALIGN_A, ALIGN_B):
-            if align.variables() <= reads:
-                self.linear.facts.append(any_of(align.eq(bytes_) for bytes_ in ALIGNMENTS))
+        for name, choices in space.variables:
+            if isinstance(choices, OneOf) and name in reads:
+                self.linear.facts.append(any_of(var(name).eq(v) for v in choices.values))
         self._seed = 0
         self._search: _Search | None = None
         self._told = 0
@@ -456,7 +458,7 @@ class Attempt:
         if answer is None or isinstance(answer, str):
             return answer
         self._values = answer
-        return {name: answer.get(name, self._domain[name][1]) for name in ARGUMENTS}
+        return {name: answer.get(name, self._domain[name][1]) for name in self._space.arguments}
 
     def refine(self, confirmed: Callable[[Shape], bool]) -> Shape | str | None:
         """As :meth:`solve`, but a shape is one that is ``confirmed``.
@@ -516,7 +518,9 @@ class _Search:
             self._solver.add(fact.smt(self._terms, self._context))
 
 
-def tightened(domain: Mapping[str, Interval], predicates: Iterable[Expr]) -> dict[str, Interval]:
+def tightened(
+    space: Space, domain: Mapping[str, Interval], predicates: Iterable[Expr]
+) -> dict[str, Interval]:
     """``domain`` cut to what comparisons of one variable among ``predicates`` leave of it."""
     result = dict(domain)
     for predicate in predicates:
@@ -530,10 +534,11 @@ def tightened(domain: Mapping[str, Interval], predicates: Iterable[Expr]) -> dic
                     if op in ("==", "<=", "<") and (not below or op == "=="):
                         low = max(low, bound + (op == "<"))
                     result[x.args[0]] = (low, high)
-    for name in ("ALIGN_A", "ALIGN_B"):
-        low, high = result[name]
-        possible = [bytes_ for bytes_ in ALIGNMENTS if low <= bytes_ <= high]
-        result[name] = (possible[0], possible[-1]) if possible else (high + 1, high)
+    for name, choices in space.variables:
+        if isinstance(choices, OneOf):
+            low, high = result[name]
+            possible = [v for v in choices.values if low <= v <= high]
+            result[name] = (possible[0], possible[-1]) if possible else (high + 1, high)
     return result
 
 
@@ -552,8 +557,8 @@ def _comparisons(predicate: Expr, holds: bool) -> Iterator[tuple[str, Expr, Expr
 
 
 # -- problems to try ----------------------------------------------------------------
-def shapes(formulas: Iterable[Expr], seed: int) -> Iterator[Shape]:
-    """Endless random problems, half of them next to the constants of ``formulas``."""
+def shapes(space: Space, formulas: Iterable[Expr], seed: int) -> Iterator[Shape]:
+    """Endless random problems of ``space``, half of them next to the constants of ``formulas``."""
     rng = random.Random(seed)
     constants = sorted({c for f in formulas for c in _constants(f) if c > 0})
     borders = {b + d for b in (*constants, *(1 << e for e in range(32))) for d in (-1, 0, 1)}
@@ -566,15 +571,22 @@ def shapes(formulas: Iterable[Expr], seed: int) -> Iterator[Shape]:
             return rng.choice(near)
         return rng.randint(1, 300) if kind < 0.7 else int(2 ** rng.uniform(0, 31))
 
+    def value(name: str, domain: Domain) -> int:
+        if domain == SIZE:
+            return min(dimension(), DIM_MAX)
+        if isinstance(domain, OneOf):
+            return rng.choice(domain.values)
+        if name == "SMS" and rng.random() < 0.8:
+            return rng.choice(sms)
+        return rng.randint(domain.low, domain.high)
+
     while True:
-        shape = {name: min(dimension(), DIM_MAX) for name in ("M", "N", "K")}
-        shape["SMS"] = rng.choice(sms) if rng.random() < 0.8 else rng.randint(1, SMS_MAX)
-        if constants and rng.random() < 0.3:  # next to a bound on a product
-            fixed, moved = rng.sample(("M", "N", "K"), 2)
+        shape = {name: value(name, domain) for name, domain in space.variables}
+        if constants and len(space.sizes) > 1 and rng.random() < 0.3:  # next to a product's bound
+            fixed, moved = rng.sample(space.sizes, 2)
             bound = rng.choice(constants) * (shape["SMS"] if rng.random() < 0.5 else 1)
             moved_to = bound // shape[fixed] + rng.choice((-1, 0, 1))
             shape[moved] = max(1, min(moved_to, DIM_MAX))
-        shape["ALIGN_A"], shape["ALIGN_B"] = rng.choice(ALIGNMENTS), rng.choice(ALIGNMENTS)
         yield shape
 
 

@@ -6,11 +6,9 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ptxgen.dispatch.emit import VARIABLES
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, Expr, all_of, any_of, ceil_div, const, maximum, minimum, select, var
-
-_LOCALS = {name.lower(): var(name) for name in VARIABLES}
+from ptxgen.spec import Space
 
 
 @dataclass(frozen=True)
@@ -21,25 +19,26 @@ class Branch:
     condition: Expr
     kernels: tuple[str, ...]
     grids: tuple[Expr, ...]
-    workspace: Expr
+    scratch: tuple[Expr, ...]
 
 
 @dataclass(frozen=True)
 class Function:
     """A dispatch function: the architectures that it serves and its branches, in order.
 
-    ``chunk`` and ``chunks`` are how it computes CHUNK and CHUNKS (None: it does not).
+    ``derived``: how it computes the derived variables of its space that it needs.
     """
 
     name: str
     archs: tuple[str, ...]
-    chunk: Expr
-    chunks: Expr | None
+    derived: Mapping[str, Expr]
     branches: tuple[Branch, ...]
 
 
-def functions(source: str) -> list[Function]:
-    """The dispatch functions of a generated module; SpecError for code of another form."""
+def functions(source: str, space: Space) -> list[Function]:
+    """The dispatch functions over ``space`` of a generated module; SpecError for code of another
+    form.
+    """
     tree = ast.parse(source)
     served: dict[str, list[str]] = {}
     for node in tree.body:
@@ -48,12 +47,15 @@ def functions(source: str) -> list[Function]:
                 assert isinstance(key, ast.Constant) and isinstance(value, ast.Name)
                 served.setdefault(value.id, []).append(str(key.value))
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return [_function(node, tuple(served.get(node.name, ()))) for node in found]
+    return [_function(node, tuple(served.get(node.name, ())), space) for node in found]
 
 
-def _function(node: ast.FunctionDef, archs: tuple[str, ...]) -> Function:
-    names = dict(_LOCALS)
-    plan: dict[str, Expr] = {}
+def _function(node: ast.FunctionDef, archs: tuple[str, ...], space: Space) -> Function:
+    names = {name.lower(): var(name) for name in space.names}
+    arguments = tuple(argument.arg.upper() for argument in node.args.args)
+    if arguments != space.arguments:
+        raise SpecError(f"{node.name} takes {arguments}, its space has {space.arguments}")
+    derived: dict[str, Expr] = {}
     branches = []
     for statement in node.body:
         match statement:
@@ -61,8 +63,8 @@ def _function(node: ast.FunctionDef, archs: tuple[str, ...]) -> Function:
                 continue  # the docstring
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 expr = _expr(value, names)
-                if name in ("chunk", "chunks"):
-                    plan[name] = expr
+                if name.upper() in space.names:
+                    derived[name.upper()] = expr
                 else:
                     names[name] = expr
             case ast.If(test=test, body=[ast.Return(value=ast.Call() as call)], orelse=[]):
@@ -74,21 +76,20 @@ def _function(node: ast.FunctionDef, archs: tuple[str, ...]) -> Function:
                 break
             case _:
                 raise _unexpected(statement)
-    return Function(node.name, archs, plan["chunk"], plan.get("chunks"), tuple(branches))
+    return Function(node.name, archs, derived, tuple(branches))
 
 
 def _branch(condition: Expr, call: ast.Call, names: Mapping[str, Expr]) -> Branch:
-    given = {keyword.arg: keyword.value for keyword in call.keywords}
-    grids, chunk = given["grids"], given["chunk"]
-    if not (isinstance(grids, ast.Tuple) and isinstance(chunk, ast.Name) and chunk.id == "chunk"):
-        raise _unexpected(call)
-    return Branch(
-        ast.literal_eval(given["route"]),
-        condition,
-        ast.literal_eval(given["kernels"]),
-        tuple(_expr(grid, names) for grid in grids.elts),
-        _expr(given["workspace"], names),
-    )
+    match call.args:
+        case [route, kernels, ast.Tuple(elts=grids), ast.Tuple(elts=scratch)]:
+            return Branch(
+                ast.literal_eval(route),
+                condition,
+                ast.literal_eval(kernels),
+                tuple(_expr(grid, names) for grid in grids),
+                tuple(_expr(size, names) for size in scratch),
+            )
+    raise _unexpected(call)
 
 
 def _expr(node: ast.expr, names: Mapping[str, Expr]) -> Expr:

@@ -65,15 +65,17 @@ class Contract:
     name: str
     version: int
     step: str
+    tier: str
+    """The tier that it belongs to."""
+    accumulator: str = "f32"
+    """The dtype of chains and partial sums."""
 
     def __str__(self) -> str:
         return f"{self.name}/{self.version}"
 
 
-FMA = Contract("fma", 1, "acc = fma_rn(a[k], b[k], acc), k ascending")
-TC16 = Contract("tc16", 1, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending")
-CONTRACTS = {"simt": FMA, "tc": TC16}
-"""The contract of each tier."""
+FMA = Contract("fma", 1, "acc = fma_rn(a[k], b[k], acc), k ascending", "simt")
+TC16 = Contract("tc16", 1, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending", "tc")
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,19 @@
 """The library's operations. :mod:`ptxgen` exports them.
 
-``problem`` reads what the arguments ask for, ``launch`` finds and prepares kernels for it,
-and ``run`` drives both. Each operation adds its signature and its contract for readers.
+Each is a row (:class:`ptxgen.ops.op.Op`) in :data:`OPS`, and a function that adds its signature and
+its contract for readers. ``gemm`` reads products; ``run`` and ``launch`` carry any row to the GPU.
 """
 
+from __future__ import annotations
+
+from ptxgen.ops import gemm
 from ptxgen.ops.dgrad import linear_dgrad
 from ptxgen.ops.forward import linear
+from ptxgen.ops.op import Op
 from ptxgen.ops.product import matmul
 from ptxgen.ops.wgrad import linear_wgrad
 
-__all__ = ["linear", "linear_dgrad", "linear_wgrad", "matmul"]
+__all__ = ["OPS", "linear", "linear_dgrad", "linear_wgrad", "matmul"]
+
+OPS: dict[str, Op] = {**gemm.OPS}
+"""Every operation by name."""

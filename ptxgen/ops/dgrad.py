@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxgen.ops.run import check_layout, run
+from ptxgen.ops.gemm import OPS
+from ptxgen.ops.run import caller
+
+run = caller(OPS["linear_dgrad"])
 
 
 def linear_dgrad(
@@ -36,8 +39,4 @@ def linear_dgrad(
     >>> ptxgen.reference.linear_dgrad(dy, w)
     array([[ 3., 12.]], dtype=float32)
     """
-    if layout != "kn":
-        check_layout(layout)
-    return run(
-        "linear_dgrad", dy, w, None, out, stream, (layout, tier, None, False, kernel, out_dtype)
-    )
+    return run(dy, w, out, stream, (layout, tier, out_dtype, kernel))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxgen.ops.run import check_layout, run
+from ptxgen.ops.gemm import OPS
+from ptxgen.ops.run import caller
+
+run = caller(OPS["linear"])
 
 
 def linear(
@@ -69,8 +72,4 @@ def linear(
     Traceback (most recent call last):
     ptxgen.errors.OptionError: layout is 'km'; takes 'kn', 'nk'
     """
-    if layout != "kn":
-        check_layout(layout)
-    return run(
-        "linear", x, w, bias, out, stream, (layout, tier, activation, False, kernel, out_dtype)
-    )
+    return run(x, w, bias, out, stream, (layout, tier, activation, out_dtype, kernel))

@@ -1,16 +1,17 @@
-"""From a problem to a prepared launch: choosing, compiling, loading."""
+"""From a problem to a prepared launch: choosing, compiling, loading. Knows no operation."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TypeVar
 
 from ptxgen.dispatch import Choice, choose
+from ptxgen.dispatch.emit import conjuncts
 from ptxgen.errors import DeviceError, OptionError
-from ptxgen.numerics.contract import ITEMSIZE, OPERATIONS
-from ptxgen.ops.problem import Problem, routed_as
-from ptxgen.runtime import GEMM_PARAMS, Device, Launch, ScratchLaunch, TensorBox
-from ptxgen.spec import ARCHITECTURES, MapBox
+from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
+from ptxgen.spec import ARCHITECTURES, KernelSpec, Param, Problem, Route, Step
+from ptxgen.tiles import SPECS, TABLES
 
 ENTRIES_MAX = 4096
 """Most entries of a memo. It then starts afresh: cheaper than keeping order on every hit."""
@@ -26,90 +27,60 @@ def remember(memo: dict[_Key, _Value], key: _Key, value: _Value) -> None:
     memo[key] = value
 
 
-def launch(
-    problem: Problem,
-    device: Device,
-    ldc: int,
-    flags: int,
-    *,
-    dtype: str,
-    tier: str,
-    kernel: str | None,
-) -> Launch:
+def launch(problem: Problem, device: Device, kernel: str | None) -> Launch:
     """A launch for ``problem``, from the memo or prepared; ``kernel`` forces one.
 
     Raises OptionError when ``kernel`` does not serve the problem, and CompileError or
     DeviceError when the kernel cannot be built or loaded.
     """
-    key = (problem, ldc, flags, dtype, tier, kernel)
+    key = problem, kernel
     found = device.prepared.get(key)
     if found is None:
-        found = prepare(problem, device, ldc, flags, dtype, tier, kernel)
+        found = prepare(problem, device, kernel)
         remember(device.prepared, key, found)
     return found
 
 
-def prepare(
-    problem: Problem,
-    device: Device,
-    ldc: int,
-    flags: int,
-    dtype: str,
-    tier: str,
-    kernel: str | None,
-) -> Launch:
+def prepare(problem: Problem, device: Device, kernel: str | None) -> Launch:
     """As :func:`launch`, past the memo: what is prepared lives as long as its user wants it."""
-    from ptxgen.tiles import SPECS
-
     arch = architecture(device)
     if kernel is None:
-        choice = _chosen(problem, arch, device, dtype, tier)
+        choice = choose(
+            problem.table,
+            dict(problem.values),
+            arch=arch,
+            sms=device.sms,
+            dtype=problem.dtype,
+            gpu=device.gpu,
+            what=str(problem),
+        )
+        route = route_of(problem, choice)
     else:
-        choice = forced(problem, arch, device.sms, dtype, tier, kernel)
-    m, n, k = problem.dims
-    params = GEMM_PARAMS.pack(*[0] * 5, *problem.lds, ldc, m, n, k, choice.chunk, flags)
-    pointers = 4 if len(choice.kernels) == 1 else 5  # A, B, bias, C and the workspace
+        route, choice = forced(problem, arch, device.sms, kernel)
+    space = TABLES[problem.table].space
+    values = problem.parameters(space.environment(problem.given(device.sms)))
+    fired = (*problem.pointers, *route.scratch)
     image = _ptx if device.image_kind == "ptx" else _cubin
     steps: list[Launch] = []
-    for name, grid in zip(choice.kernels, choice.grids, strict=True):
-        spec = SPECS[name]
-        function = device.kernel(name, partial(image, name), spec.shared_bytes)
-        block = (spec.threads, 1, 1)
-        maps = tuple(_tensor_box(box, problem, ITEMSIZE[dtype]) for box in spec.tensor_maps)
-        # What follows another kernel is a reduce kernel, which waits for it by itself from 9.0 on.
-        ahead = bool(steps) and device.compute >= (9, 0)
+    for step, grid in zip(route.steps, choice.grids, strict=True):
+        spec = step.kernel
+        function = device.kernel(spec.name, partial(image, spec), spec.shared_bytes)
+        # The first waits for nobody's end but by the stream; what waits by itself may come early.
+        ahead = bool(steps) and spec.waits and device.compute >= (9, 0)
         steps.append(
             device.prepare(
-                function, (grid, 1, 1), block, params, pointers, str(problem), maps, ahead
+                function,
+                (grid, 1, 1),
+                (spec.threads, 1, 1),
+                parameters(step, fired, values),
+                len(fired),
+                str(problem),
+                ahead,
             )
         )
-    return steps[0] if len(steps) == 1 else ScratchLaunch(device, tuple(steps), choice.workspace)
-
-
-def _tensor_box(box: MapBox, problem: Problem, itemsize: int) -> TensorBox:
-    """A tensor map of one of the operands of ``problem``."""
-    which = "ab".index(box.operand)
-    m, n, k = problem.dims
-    rows, columns = ((m, k), (k, n))[which]
-    if problem.storage[which] == "T":
-        rows, columns = columns, rows
-    return TensorBox(
-        pointer=which,
-        itemsize=itemsize,
-        size=(max(columns, 1), max(rows, 1)),
-        pitch=problem.lds[which] * itemsize,
-        box=(box.inner, box.outer),
-        swizzle=box.swizzle,
-    )
-
-
-def storage_of(kernel: str | None) -> str | None:
-    """The operand storage that the kernel of this name reads; None if it is not a GEMM's name."""
-    if kernel is None:
-        return None
-    from ptxgen.tiles import SPECS
-
-    return getattr(SPECS.get(kernel), "layout", None)
+    if len(steps) == 1 and not choice.scratch:
+        return steps[0]
+    return ScratchLaunch(device, tuple(steps), choice.scratch)
 
 
 def architecture(device: Device) -> str:
@@ -132,70 +103,87 @@ def architecture(device: Device) -> str:
     return max(fitting, key=lambda a: a.compute).name
 
 
-def _chosen(problem: Problem, arch: str, device: Device, dtype: str, tier: str) -> Choice:
-    route = routed_as(problem.storage, OPERATIONS[problem.op].plan_name)
-    assert route is not None, "problem.read admits only what is routed"
-    op, layout = route
-    m, n, k = problem.dims
-    own = dict(zip(OPERATIONS[op].products[layout].dims, (m, n, max(k, 1)), strict=True))
-    align_a, align_b = problem.aligns
-    return choose(
-        op,
-        layout,
-        own["M"],
-        own["N"],
-        own["K"],
-        arch=arch,
-        sms=device.sms,
-        align_a=align_a,
-        align_b=align_b,
-        dtype=dtype,
-        tier=tier,
-        gpu=device.gpu,
-    )
+def route_of(problem: Problem, choice: Choice) -> Route:
+    """The route that was chosen, as kernels of the problem's dtype."""
+    for route in TABLES[problem.table].routes:
+        twin = route.of(problem.dtype)
+        if tuple(kernel.name for kernel in twin.kernels) == choice.kernels:
+            return twin
+    raise AssertionError(f"a dispatcher names routes of its table, not {choice.kernels}")
 
 
-def forced(problem: Problem, arch: str, sms: int, dtype: str, tier: str, kernel: str) -> Choice:
-    """The launch numbers of the route whose first kernel is ``kernel``.
+def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | float]) -> Parameters:
+    """The parameters of one launch: ``fired`` names the pointers that it will be fired with."""
+    abi = step.kernel.abi
 
-    A kernel returns the bits of whatever plan its parameters state, so the routes of all
-    plans are looked through. Raises OptionError unless the kernel is correct for the problem.
+    def which(param: Param) -> int | None:
+        name = step.bound(param.name)
+        if name in fired:
+            return fired.index(name)
+        if param.optional:
+            return None
+        raise OptionError(
+            f"{step.kernel.name}: nothing is bound to its parameter {param.name} (as {name}); "
+            f"there are {', '.join(fired)}"
+        )
+
+    given = {p.name: values[step.bound(p.name)] for p in abi.scalars}
+    environment = {name.upper(): int(value) for name, value in values.items()}
+    maps = []
+    for param in abi.maps:
+        box = param.box
+        assert box is not None, "a map has a box"
+        columns, rows = (max(int(size.evaluate(environment)), 1) for size in box.size)
+        maps.append(
+            TensorBox(
+                pointer=fired.index(step.bound(box.operand)),
+                at=abi.offsets[param.name],
+                itemsize=box.itemsize,
+                size=(columns, rows),
+                pitch=box.pitch.evaluate(environment) * box.itemsize,
+                box=(box.inner, box.outer),
+                swizzle=box.swizzle,
+            )
+        )
+    plain = tuple(abi.offsets[p.name] for p in abi.params if p.kind != "map")
+    return Parameters(abi.pack(given), tuple(map(which, abi.pointers)), plain, tuple(maps))
+
+
+def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, Choice]:
+    """The route whose first kernel is ``kernel``, and its launch numbers.
+
+    A kernel returns the bits of whatever its parameters state, so the routes of all tables over
+    spaces of the same variables are looked through. Raises OptionError unless the kernel is
+    correct for the problem.
     """
     import difflib
 
-    from ptxgen.dispatch.emit import conjuncts
-    from ptxgen.tiles import ROUTES, SPECS
-
-    routes = {r.name: (r, key) for key, table in ROUTES.items() for r in table}
+    routes = {
+        twin.name: (twin, key, dtype)
+        for key, table in TABLES.items()
+        for dtype in table.dtypes
+        for twin in (route.of(dtype) for route in table.routes)
+    }
     if kernel not in SPECS:
         near = difflib.get_close_matches(str(kernel), routes, 3) or sorted(routes)[:3]
         raise OptionError(f"kernel is {kernel!r}, which is unknown; takes for example {near}")
     if kernel not in routes:
-        firsts = [r.name for r, _ in routes.values() if any(s.name == kernel for s in r.kernels)]
+        firsts = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
         raise OptionError(
             f"kernel is {kernel!r}, which only follows another; takes the first of a route: "
             f"{' or '.join(firsts)}"
         )
-    route, (layout, _, takes, _) = routes[kernel]
+    route, key, takes = routes[kernel]
+    space = TABLES[problem.table].space
     what = f"kernel {kernel} does not serve {problem} on {arch}"
-    if takes != dtype:
-        raise OptionError(f"{what}: it takes {takes}, got {dtype}")
-    if (own := route.kernels[0].tier) != tier:
-        raise OptionError(f"{what}: it is of tier {own!r}; pass tier={own!r} (got {tier!r})")
-    if layout != problem.storage:
-        raise OptionError(f"{what}: it takes operands stored {layout}, got {problem.storage}")
+    if takes != problem.dtype:
+        raise OptionError(f"{what}: it takes {takes}, got {problem.dtype}")
+    if key != problem.table and (reason := _unlike(route.kernels[0], key, problem)):
+        raise OptionError(f"{what}: {reason}")
     for spec in route.kernels:
         if not spec.runs_on(arch):
             raise OptionError(f"{what}: {spec.name} does not run there")
-    m, n, k = problem.dims
-    align_a, align_b = problem.aligns
-    env = (
-        OPERATIONS[problem.op]
-        .plan(tier)
-        .environment(
-            {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": align_a, "ALIGN_B": align_b, "SMS": sms}
-        )
-    )
+    env = space.environment(problem.given(sms))
     unmet = [term for term in conjuncts(route.requires) if not term.evaluate(env)]
     if unmet:
         failures = "; ".join(
@@ -203,29 +191,39 @@ def forced(problem: Problem, arch: str, sms: int, dtype: str, tier: str, kernel:
             for term in unmet
         )
         raise OptionError(f"{what}: it requires {failures}")
-    return Choice(
+    choice = Choice(
         route=-1,
         kernels=tuple(spec.name for spec in route.kernels),
         grids=tuple(spec.grid.evaluate(env) for spec in route.kernels),
-        workspace=route.workspace.evaluate(env),
-        chunk=env["CHUNK"],
+        scratch=tuple(size.evaluate(env) for size in route.scratch.values()),
     )
+    return route, choice
 
 
-def _cubin(kernel: str, arch: str) -> bytes:
+def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
+    """Why a kernel of another table cannot serve ``problem``; empty if it can."""
+    if TABLES[table].space.arguments != TABLES[problem.table].space.arguments:
+        return f"it serves {TABLES[table].space.name}"
+    wanted = next(iter(TABLES[problem.table].routes)).kernels[0]
+    if spec.tier != wanted.tier:
+        return f"it is of tier {spec.tier!r}; pass tier={spec.tier!r} (got {wanted.tier!r})"
+    if spec.contract != wanted.contract:
+        return f"its contract is {spec.contract}, that of the problem {wanted.contract}"
+    own, asked = getattr(spec, "layout", ""), getattr(wanted, "layout", "")
+    return f"it takes operands stored {own}, got {asked}" if own != asked else ""
+
+
+def _cubin(spec: KernelSpec, arch: str) -> bytes:
     from ptxgen.build.compile import compile_cubin
     from ptxgen.build.render import source
-    from ptxgen.tiles import SPECS
 
-    return compile_cubin(source(SPECS[kernel]), name=kernel, arch=arch).image
+    return compile_cubin(source(spec), name=spec.name, arch=arch).image
 
 
-def _ptx(kernel: str, arch: str) -> bytes:
+def _ptx(spec: KernelSpec, arch: str) -> bytes:
     """The portable PTX, as the goldens hold it: the same on every device that loads PTX."""
     from ptxgen.build.compile import compile_ptx
     from ptxgen.build.render import source
     from ptxgen.golden.fresh import targets
-    from ptxgen.tiles import SPECS
 
-    spec = SPECS[kernel]
-    return compile_ptx(source(spec), name=kernel, arch=targets(spec)[-1]).image
+    return compile_ptx(source(spec), name=spec.name, arch=targets(spec)[-1]).image

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxgen.ops.run import run
+from ptxgen.ops.gemm import OPS
+from ptxgen.ops.run import caller
+
+run = caller(OPS["matmul"])
 
 _LAYOUTS = {(False, False): "nn", (False, True): "nt", (True, False): "tn", (True, True): "tt"}
 
@@ -40,4 +43,4 @@ def matmul(
            [12., 12.]], dtype=float32)
     """
     layout = _LAYOUTS[bool(transpose_a), bool(transpose_b)]
-    return run("matmul", a, b, None, out, stream, (layout, tier, None, False, kernel, out_dtype))
+    return run(a, b, out, stream, (layout, tier, out_dtype, kernel))

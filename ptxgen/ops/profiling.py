@@ -12,8 +12,7 @@ from ptxgen.interp.profile import KernelProfile, Profiler
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS
 from ptxgen.ops.launch import prepare
-from ptxgen.ops.problem import Problem
-from ptxgen.spec import ACTIVATION_SHIFT, DIM_MAX, Route
+from ptxgen.spec import ACTIVATION_SHIFT, DIM_MAX, Key, Problem, Route
 
 _LINE_INFO = "--generate-line-info"
 
@@ -135,7 +134,8 @@ def profile(
             raise ShapeError(f"{name} is {size}; takes 1 to {DIM_MAX}")
     if activation not in (None, *ACTIVATIONS):
         raise OptionError(f"activation is {activation!r}; takes None, {', '.join(ACTIVATIONS)}")
-    route, op, storage, dtype, tier = _route(kernel, op)
+    route, op, table, dtype = _route(kernel, op)
+    storage = table[0]
     itemsize = ITEMSIZE[dtype]
     observer = Profiler()
     device = CpuDevice(observer=observer)
@@ -147,18 +147,22 @@ def profile(
         # A device keeps the first image of a symbol, so this is the one that will run.
         device.kernel(spec.name, lambda _, image=made.image: image, spec.shared_bytes)  # type: ignore[misc]
     shapes = ((m, k) if storage[0] == "N" else (k, m), (k, n) if storage[1] == "N" else (n, k))
+    lda, ldb = shapes[0][1], shapes[1][1]
     problem = Problem(
-        op=op,
-        storage=storage,
-        dims=(m, n, k),
-        lds=(shapes[0][1], shapes[1][1]),
-        aligns=(_align(shapes[0][1] * itemsize), _align(shapes[1][1] * itemsize)),
-        own=(m, n, k),
-        shape=(m, n),
-        swapped=False,
+        table,
+        dtype,
+        (
+            *(("M", m), ("N", n), ("K", k)),
+            *(("ALIGN_A", _align(lda * itemsize)), ("ALIGN_B", _align(ldb * itemsize))),
+        ),
+        (
+            *(("LDA", lda), ("LDB", ldb), ("LDC", n)),
+            ("FLAGS", CODES[activation or "none"] << ACTIVATION_SHIFT),
+        ),
+        ("a", "b", "bias", "c"),
+        f"{op} M={m} N={n} K={k}",
     )
-    flags = CODES[activation or "none"] << ACTIVATION_SHIFT
-    launch = prepare(problem, device, n, flags, dtype=dtype, tier=tier, kernel=kernel)
+    launch = prepare(problem, device, kernel)
     pointers = [_filled(device, prod(shape) * itemsize) for shape in (*shapes, (n,))]
     result = device.alloc(m * n * itemsize)
     a, b, addend = pointers
@@ -188,30 +192,30 @@ def _align(nbytes: int) -> int:
     return low & -low
 
 
-def _route(kernel: str, op: str | None) -> tuple[Route, str, str, str, str]:
-    """The route that starts with ``kernel``, an operation, its storage, and the dtype and tier."""
+def _route(kernel: str, op: str | None) -> tuple[Route, str, Key, str]:
+    """The route that starts with ``kernel``, an operation, its table, and the dtype."""
     import difflib
 
-    from ptxgen.tiles import ROUTES, SPECS
+    from ptxgen.tiles import SPECS, TABLES
 
+    twins = [
+        (route.of(dtype), key, dtype)
+        for key, table in TABLES.items()
+        for dtype in table.dtypes
+        for route in table.routes
+    ]
     found = [
-        (route, operation.name, layout, dtype, tier)
-        for (layout, plan, dtype, tier), table in ROUTES.items()
-        for route in table
+        (route, operation.name, key, dtype)
+        for route, key, dtype in twins
         if route.name == kernel
         for operation in OPERATIONS.values()
-        if operation.plan_name == plan
-        and any(product.layout == layout for product in operation.products.values())
+        if key[1:2] == (operation.plan_name,)
+        and any(product.layout == key[0] for product in operation.products.values())
     ]
     if not found:
-        firsts = dict.fromkeys(r.name for table in ROUTES.values() for r in table)
+        firsts = dict.fromkeys(route.name for route, *_ in twins)
         if kernel in SPECS:
-            before = [
-                r.name
-                for table in ROUTES.values()
-                for r in table
-                if any(spec.name == kernel for spec in r.kernels)
-            ]
+            before = [r.name for r, *_ in twins if any(spec.name == kernel for spec in r.kernels)]
             raise OptionError(
                 f"{kernel} only follows another kernel; takes the first of a route, such as "
                 f"{' or '.join(before[:2])}"

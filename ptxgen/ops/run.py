@@ -1,23 +1,22 @@
-"""The one way from a library call to the GPU, hot and careful.
+"""The one way from a library call to the GPU, hot and careful. Knows no operation by name.
 
-:func:`run` is the hot path: for plain torch tensors it looks the prepared launch up and
-fires it. Everything that it does not know goes through :func:`_careful`, which checks every
-argument before anything is enqueued, and enters what it prepared into the memo.
+:func:`caller` makes the hot path of an operation: for plain torch tensors it looks the prepared
+launch up and fires it. Everything that it does not know goes through :func:`careful`, which checks
+every argument before anything is enqueued, and enters what it prepared into the memo.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
-from ptxgen.numerics.activation import CODES
-from ptxgen.numerics.contract import ACTIVATIONS, AUTO_TIER, DTYPES, OPERATIONS, TIERS
-from ptxgen.ops.launch import launch, remember, storage_of
-from ptxgen.ops.problem import alignment, contiguous_copy, read
+from ptxgen.errors import DtypeError, GradError, OptionError
+from ptxgen.numerics.signature import Signature
+from ptxgen.ops.launch import launch, remember
+from ptxgen.ops.op import Op
 from ptxgen.runtime import (
     ArrayView,
     Call,
@@ -29,160 +28,170 @@ from ptxgen.runtime import (
     view,
 )
 from ptxgen.runtime.dlpack import contiguous_strides
-from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
 
-Options = tuple[str, str, str | None, bool, str | None, str | None]
-"""layout, tier, activation, accumulate, kernel, dtype of the result."""
-
-RESULT_F32 = frozenset({"linear_wgrad"})
-"""Operations whose result is float32 unless something else is asked for."""
+Caller = Callable[..., Any]
+"""Called with an operation's arguments, then the memory of its results, then the stream and a tuple
+of its options, all in the signature's order."""
 
 
 class _Entry:
     """A prepared launch, and what a call must check before it fires it."""
 
-    __slots__ = (
-        "a_bytes",
-        "b_bytes",
-        "bias_bytes",
-        "empty",
-        "fire",
-        "grad_enabled",
-        "index",
-        "out_bytes",
-        "swap",
-    )
+    __slots__ = ("empty", "fire", "grad_enabled", "index", "sizes")
 
-    fire: Callable[[int, int, int, int, int], None]
-    empty: Callable[[], Any]
+    fire: Callable[..., None]
+    empty: tuple[Callable[[], Any], ...]
+    """Makes each result."""
     grad_enabled: Callable[[], bool]
     index: int
-    swap: bool
-    a_bytes: int
-    b_bytes: int
-    bias_bytes: int
-    out_bytes: int
+    sizes: tuple[int, ...]
+    """Bytes between the ends of each argument and result, 0 for those not given."""
 
 
 _tensors: set[type] = set()
 """torch.Tensor and torch.nn.Parameter, once they have been seen; subclasses may do anything."""
 _optional: set[type] = {type(None)}
-_entries: dict[tuple[Any, ...], _Entry] = {}
 
 
-def run(op: str, a: Any, b: Any, bias: Any, out: Any, stream: Any, options: Options) -> Any:
-    """Computes ``op`` of its arguments ``a`` and ``b``, in the operation's order."""
-    key = entry = None
-    if type(a) in _tensors and type(b) in _tensors:  # noqa: SIM102 - one line less to read
-        if type(bias) in _optional and type(out) in _optional:
-            try:
-                pa, pb, pbias, pout = a.data_ptr(), b.data_ptr(), 0, 0
-                bias_key = out_key = None
-                grad = a.requires_grad or b.requires_grad
-                if bias is not None:
-                    pbias, bias_key = bias.data_ptr(), torch_key(bias)
-                    grad = grad or bias.requires_grad
-                if out is not None:
-                    pout, out_key = out.data_ptr(), torch_key(out)
-                    grad = grad or out.requires_grad
-                low = (pa | pb | pbias | pout) & 15
-                low = low and (pa & 15, pb & 15, pbias & 15, pout & 15)
-                key = (op, torch_key(a), torch_key(b), bias_key, out_key, options, low)
-                entry = _entries.get(key)
-            except (RuntimeError, TypeError):  # no memory to point at; unhashable options
-                key = None
-    if entry is not None and not (grad and entry.grad_enabled()):
-        if out is not None:
-            end = pout + entry.out_bytes
-            if (
-                (end <= pa or pa + entry.a_bytes <= pout)
-                and (end <= pb or pb + entry.b_bytes <= pout)
-                and (end <= pbias or pbias + entry.bias_bytes <= pout)
-            ):
-                index = entry.index
-                handle = torch_current(index) if stream is None else resolve(stream, (a, b))
-                if entry.swap:
-                    pa, pb = pb, pa
-                entry.fire(handle, pa, pb, pbias, pout)
-                return out
-        elif stream is None:
-            out = entry.empty()
-            if entry.swap:
-                pa, pb = pb, pa
-            entry.fire(torch_current(entry.index), pa, pb, pbias, out.data_ptr())
-            return out
-    return _careful(op, a, b, bias, out, stream, options, key)
+def caller(op: Op) -> Caller:
+    """How the library calls ``op``. Makes the hot path, so it is called once, at the first call."""
+    memo: dict[tuple[Any, ...], _Entry] = {}
+    namespace: dict[str, Any] = {
+        "tensors": _tensors,
+        "optional": _optional,
+        "find": memo.get,
+        "torch_key": torch_key,
+        "torch_current": torch_current,
+        "resolve": resolve,
+        "careful": partial(careful, op, memo),
+    }
+    exec(compile(hot_path(op.signature), f"<hot path of {op.name}>", "exec"), namespace)
+    made: Caller = namespace["call"]
+    return made
 
 
-def _careful(
-    op: str,
-    a: Any,
-    b: Any,
-    bias: Any,
-    out: Any,
+def hot_path(signature: Signature) -> str:
+    """The source of a hot path, straight-line code: each loop over operands costs what they cost.
+
+    Key and checks are these: all operands are plain torch tensors of known shapes, strides, dtypes
+    and device, and known low bits of the addresses; none needs a gradient; results that are given
+    share no memory with anything.
+    """
+    arguments, outs = signature.arguments, signature.results
+    names = (*arguments, *outs)
+    always = [n for n in arguments if n not in signature.optional]
+    maybe = [n for n in names if n not in always]
+
+    def joined(form: str, over: Any, by: str = ", ") -> str:
+        return by.join(form.format(n) for n in over)
+
+    fired = joined("p_{}", names)
+    lines = [
+        f"def call({', '.join(names)}, stream, options):",
+        "    key = entry = None",
+        f"    if {joined('type({}) in tensors', always, ' and ')}:",
+        f"        if {joined('type({}) in optional', maybe, ' and ') or 'True'}:",
+        "            try:",
+        *(f"                p_{n} = {n}.data_ptr()" for n in always),
+        *(f"                p_{n} = 0; k_{n} = None" for n in maybe),
+        f"                grad = {joined('{}.requires_grad', always, ' or ')}",
+    ]
+    for n in maybe:
+        lines += [
+            f"                if {n} is not None:",
+            f"                    p_{n} = {n}.data_ptr(); k_{n} = torch_key({n})",
+            f"                    grad = grad or {n}.requires_grad",
+        ]
+    keys = [f"torch_key({n})" if n in always else f"k_{n}" for n in names]
+    lines += [
+        f"                low = ({joined('p_{}', names, ' | ')}) & 15",
+        f"                low = low and ({joined('p_{} & 15', names)},)",
+        f"                key = ({', '.join(keys)}, options, low)",
+        "                entry = find(key)",
+        "            except (RuntimeError, TypeError):  # no memory; unhashable options",
+        "                key = None",
+        "    if entry is not None and not (grad and entry.grad_enabled()):",
+        f"        if stream is None and {joined('{} is None', outs, ' and ')}:",
+    ]
+    for i, out in enumerate(outs):
+        lines += [
+            f"            {out} = entry.empty[{i}]()",
+            f"            p_{out} = {out}.data_ptr()",
+        ]
+    returned = outs[0] if len(outs) == 1 else f"({', '.join(outs)})"
+    lines += [
+        f"            entry.fire(torch_current(entry.index), {fired})",
+        f"            return {returned}",
+        f"        if {joined('{} is not None', outs, ' and ')}:",
+        "            sizes = entry.sizes",
+    ]
+    apart = []
+    for i, out in enumerate(outs):
+        at = names.index(out)
+        lines.append(f"            e_{out} = p_{out} + sizes[{at}]")
+        for j, other in enumerate((*arguments, *outs[:i])):
+            apart.append(f"(e_{out} <= p_{other} or p_{other} + sizes[{j}] <= p_{out})")
+    lines += [
+        f"            if {' and '.join(apart)}:",
+        "                index = entry.index",
+        f"                handle = torch_current(index) if stream is None else resolve(stream, "
+        f"({', '.join(always)},))",
+        f"                entry.fire(handle, {fired})",
+        f"                return {returned}",
+        f"    given = ({', '.join(arguments)},), ({', '.join(outs)},)",
+        "    return careful(*given, stream, options, key)",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def careful(
+    op: Op,
+    memo: dict[tuple[Any, ...], _Entry],
+    arguments: tuple[Any, ...],
+    outs: tuple[Any, ...],
     stream: Any,
-    options: Options,
+    options: tuple[Any, ...],
     key: tuple[Any, ...] | None,
 ) -> Any:
-    layout, _, activation, accumulate, kernel, out_dtype = options
-    operation = OPERATIONS[op]
-    first, second = operation.arguments
-    _check_options(options, out)
-    given = {first: a, second: b, "bias": bias}
-    for name in (first, second):
-        if given[name] is None:
+    """A call, checked argument by argument."""
+    signature = op.signature
+    named = dict(zip((*signature.options, "kernel"), options, strict=True))
+    kernel = named["kernel"]
+    signature.check(named)
+    if kernel is not None and not isinstance(kernel, str):
+        raise OptionError(f"kernel is {kernel!r}; takes None or the name of a kernel")
+    given = dict(zip(signature.arguments, arguments, strict=True))
+    for name, array in given.items():
+        if array is None and name not in signature.optional:
             raise DtypeError(f"{name} is None; takes an array")
-    _refuse_gradients({**given, "out": out})
+    targets = dict(zip(signature.results, outs, strict=True))
+    _refuse_gradients({**given, **targets})
+    if any(t is None for t in outs) and any(t is not None for t in outs):
+        missing = ", ".join(name for name, t in targets.items() if t is None)
+        raise OptionError(f"results are given, but not {missing}; pass all or none")
     call = Call(given, stream)
-    dtype, tier = _check_dtypes(call.views, options[1])
-    problem = read(operation, layout, *_as_computed(call), storage_of(kernel))
-    wanted = _result_dtype(op, call, out, out_dtype)
-    target = call.output(problem.shape, wanted, out, read=accumulate)
-    ldc = _check_out(target)
-    m, n, _ = problem.dims
-    if m == 0 or n == 0:
+    dtypes = tuple(
+        None if t is None else view(t, name, call.stream).dtype for name, t in targets.items()
+    )
+    reading = op.read(_as_computed(call), named, dtypes)
+    written = tuple(
+        call.output(r.shape, r.dtype, targets[name], read=r.read, name=name)
+        for name, r in zip(signature.results, reading.results, strict=True)
+    )
+    problem = reading.problem(written)
+    if problem is None:
         return call.finish()
-    flags = CODES[activation or "none"] << ACTIVATION_SHIFT
-    flags |= ACCUMULATE if accumulate else 0
-    operands = call.views[first].dtype
-    flags |= OUT_F32 if wanted != operands else 0
-    flags |= BIAS_F32 if bias is not None and call.views["bias"].dtype != operands else 0
-    prepared = launch(problem, call.device, ldc, flags, dtype=dtype, tier=tier, kernel=kernel)
+    prepared = launch(problem, call.device, kernel)
     call.stage()
     views = call.views
-    pa, pb = views[first].ptr, views[second].ptr
-    if problem.swapped:
-        pa, pb = pb, pa
-    pbias = views["bias"].ptr if bias is not None else 0
-    prepared.fire(call.stream, pa, pb, pbias, target.ptr)
+    pointers = [views[name].ptr if name in views else 0 for name in signature.arguments]
+    prepared.fire(call.stream, *pointers, *(target.ptr for target in written))
     result = call.finish()
-    _learn(key, views, target, prepared.fire, problem.swapped)
+    _learn(memo, key, [views.get(name) for name in signature.arguments], written, prepared.fire)
     return result
 
 
-def _check_options(options: Options, out: Any) -> None:
-    _, tier, activation, accumulate, kernel, out_dtype = options
-    _check_choice("tier", tier, ("auto", *TIERS))
-    _check_choice("activation", activation, (None, *ACTIVATIONS))
-    if kernel is not None and not isinstance(kernel, str):
-        raise OptionError(f"kernel is {kernel!r}; takes None or the name of a kernel")
-    if not (out_dtype is None or isinstance(out_dtype, str)):
-        raise OptionError(f"out_dtype is {out_dtype!r}; takes None or the name of a dtype")
-    if accumulate and out is None:
-        raise OptionError("accumulate=True adds to out, but out is None; pass out=")
-
-
-def check_layout(layout: Any) -> None:
-    """Raises OptionError unless ``layout`` is a way to store a weight."""
-    _check_choice("layout", layout, ("kn", "nk"))
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str | None, ...]) -> None:
-    if not (value is None or isinstance(value, str)) or value not in choices:
-        raise OptionError(f"{name} is {value!r}; takes {', '.join(map(repr, choices))}")
-
-
-def _refuse_gradients(given: dict[str, Any]) -> None:
+def _refuse_gradients(given: Mapping[str, Any]) -> None:
     """Nothing would be recorded, so a gradient asked for would silently be missing."""
     for name, obj in given.items():
         if framework_of(obj) == "torch" and obj.requires_grad:
@@ -195,81 +204,25 @@ def _refuse_gradients(given: dict[str, Any]) -> None:
             )
 
 
-def _check_dtypes(views: dict[str, ArrayView], tier: str) -> tuple[str, str]:
-    """The operands' dtype, as specs call it, and the tier."""
-    (first, a), (second, b) = list(views.items())[:2]
-    tier = AUTO_TIER.get(DTYPES.get(a.dtype, ""), "simt") if tier == "auto" else tier
-    served = {name: short for name, short in DTYPES.items() if short in TIERS[tier]}
-    if not served:
-        others = ", ".join(repr(t) for t, dtypes in TIERS.items() if dtypes)
-        raise OptionError(f"tier is {tier!r}, which has no kernels yet; takes 'auto', {others}")
-    if a.dtype not in served:
-        raise DtypeError(
-            f"{first} has dtype {a.dtype}; takes {' or '.join(served)} (tier {tier!r}); "
-            f"convert it first"
-        )
-    if b.dtype != a.dtype:
-        raise DtypeError(f"{second} has dtype {b.dtype}; takes {a.dtype}, that of {first}")
-    bias = views.get("bias")
-    if bias is not None and bias.dtype not in (accepted := _mixed(a.dtype)):
-        raise DtypeError(f"bias has dtype {bias.dtype}; takes {' or '.join(accepted)}")
-    return served[a.dtype], tier
-
-
-def _mixed(dtype: str) -> tuple[str, ...]:
-    """The dtypes that bias and result may have beside operands of ``dtype``."""
-    return tuple(dict.fromkeys((dtype, "float32")))
-
-
-def _result_dtype(op: str, call: Call, out: Any, asked: str | None) -> str:
-    """The dtype of the result: as asked for, that of ``out``, or the operation's own."""
-    dtype = call.views[OPERATIONS[op].arguments[0]].dtype
-    accepted = _mixed(dtype)
-    if asked is not None:
-        if asked not in accepted:
-            raise DtypeError(f"out_dtype is {asked!r}; takes {' or '.join(map(repr, accepted))}")
-        return asked
-    if out is not None:
-        found = view(out, "out", call.stream).dtype
-        if found not in accepted:
-            raise DtypeError(f"out has dtype {found}; takes {' or '.join(accepted)}")
-        return found
-    return "float32" if op in RESULT_F32 else dtype
-
-
-def _as_computed(call: Call) -> tuple[dict[str, ArrayView], ArrayView | None]:
-    """The operands as the kernel will see them: host arrays will be packed and aligned."""
-    views = dict(call.views)
-    if call.host:
-        views = {
-            name: replace(view, ptr=0, strides=contiguous_strides(view.shape))
-            for name, view in views.items()
-        }
-    return views, views.pop("bias", None)
-
-
-def _check_out(target: ArrayView) -> int:
-    """The elements from row to row of the result."""
-    alignment("out", target, 0)
-    matrix = target.matrix("out")
-    (_, columns), (pitch, along) = matrix.shape, matrix.strides
-    if along != 1 and columns > 1 and target.size:
-        raise ShapeError(
-            f"out has strides {list(target.strides)}; takes stride 1 along the last dimension: "
-            f"pass an array like {contiguous_copy('out', target)}, or leave out= away"
-        )
-    return pitch
+def _as_computed(call: Call) -> dict[str, ArrayView]:
+    """The arguments as the kernel will see them: host arrays will be packed and aligned."""
+    if not call.host:
+        return dict(call.views)
+    return {
+        name: replace(view, ptr=0, strides=contiguous_strides(view.shape))
+        for name, view in call.views.items()
+    }
 
 
 def _learn(
+    memo: dict[tuple[Any, ...], _Entry],
     key: tuple[Any, ...] | None,
-    views: dict[str, ArrayView],
-    target: ArrayView,
-    fire: Callable[[int, int, int, int, int], None],
-    swap: bool,
+    arguments: list[ArrayView | None],
+    targets: tuple[ArrayView, ...],
+    fire: Callable[..., None],
 ) -> None:
     """Makes the next call like this one a hot one, if it was one of plain torch tensors."""
-    everything = [*views.values(), target]
+    everything = [v for v in (*arguments, *targets) if v is not None]
     if any(v.framework != "torch" or v.kind != "cuda" for v in everything):
         return
     for seen in everything:
@@ -281,17 +234,15 @@ def _learn(
             return
         _tensors.add(kind)
         _optional.add(kind)
-    if key is None or any(1 not in seen.strides for seen in everything):
+    if key is None or any(v.shape and 1 not in v.strides for v in everything):
         return
     torch = sys.modules["torch"]
     entry = _Entry()
-    entry.fire, entry.swap, entry.index = fire, swap, target.index
-    entry.a_bytes, entry.b_bytes, *bias_bytes = (_nbytes(v) for v in views.values())
-    entry.bias_bytes = bias_bytes[0] if bias_bytes else 0
-    entry.out_bytes = _nbytes(target)
+    entry.fire, entry.index = fire, targets[0].index
+    entry.sizes = tuple(0 if v is None else _nbytes(v) for v in (*arguments, *targets))
     entry.grad_enabled = torch.is_grad_enabled
-    entry.empty = _allocator(torch, target)
-    remember(_entries, key, entry)
+    entry.empty = tuple(_allocator(torch, target) for target in targets)
+    remember(memo, key, entry)
 
 
 def _allocator(torch: Any, target: ArrayView) -> Callable[[], Any]:

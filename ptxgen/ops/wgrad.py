@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxgen.ops.run import check_layout, run
+from ptxgen.ops.gemm import OPS
+from ptxgen.ops.run import caller
+
+run = caller(OPS["linear_wgrad"])
 
 
 def linear_wgrad(
@@ -30,7 +33,8 @@ def linear_wgrad(
         The contracts of :func:`ptxgen.linear`, summed over m ascending in chunks whose length
         depends on the shape only (:data:`ptxgen.numerics.contract.BATCH` and ``TC_BATCH``), chunks
         added ascending in f32; with ``accumulate`` then ``+ out`` in f32 (so an old -0.0 plus
-        nothing becomes +0.0). :func:`ptxgen.reference.linear_wgrad` returns the same bits (``out_old=``).
+        nothing becomes +0.0). :func:`ptxgen.reference.linear_wgrad` returns the same bits
+        (``out_old=``).
 
     ``accumulate`` adds to ``out``, which must be given then. x and dy are read in rows of stride 1;
     transposed views are refused. Everything else is as in :func:`ptxgen.linear`.
@@ -43,7 +47,4 @@ def linear_wgrad(
     Traceback (most recent call last):
     ptxgen.errors.OptionError: accumulate=True adds to out, but out is None; pass out=
     """
-    if layout != "kn":
-        check_layout(layout)
-    options = layout, tier, None, bool(accumulate), kernel, out_dtype
-    return run("linear_wgrad", x, dy, None, out, stream, options)
+    return run(x, dy, out, stream, (layout, tier, bool(accumulate), out_dtype, kernel))

@@ -10,13 +10,13 @@ The careful way, for every first call and every framework (:class:`Call`)::
     target = call.output((*lead, n), "float32", out)
     call.stage()                                  # from here on call.views has device pointers
     function = call.device.kernel(spec.name, cubin_for, spec.shared_bytes)
-    launch = call.device.prepare(function, grid, block, GEMM_PARAMS.pack(...), 4, "M=.. N=.. K=..")
+    launch = call.device.prepare(function, grid, block, Parameters(...), 4, "M=.. N=.. K=..")
     launch.fire(call.stream, x_ptr, w_ptr, bias_ptr, out_ptr)
     return call.finish()
 
-Routes of two kernels prepare each with ``pointers=5`` and combine them in
-``ScratchLaunch(device, (split, reduce), nbytes)``, which is fired with four pointers and adds
-the fifth. Memoise the launch by everything that its choice depended on: shapes, strides,
+Routes of several kernels prepare each with a pointer more for each scratch memory, and combine them
+in ``ScratchLaunch(device, steps, sizes)``, which is fired with four pointers and adds the
+others. Memoise the launch by everything that its choice depended on: shapes, strides,
 dtype, device, options and the alignment of each pointer.
 
 The hot way, for plain torch tensors (``type(x) is torch.Tensor`` or ``Parameter``): build
@@ -61,17 +61,17 @@ from ptxgen.runtime.device import (
     set_default_device,
     use_device,
 )
-from ptxgen.runtime.launch import GEMM_PARAMS, Launch, ScratchLaunch, TensorBox
+from ptxgen.runtime.launch import Launch, Parameters, ScratchLaunch, TensorBox
 from ptxgen.runtime.stream import cupy_current, resolve, torch_current
 
 __all__ = [
-    "GEMM_PARAMS",
     "ArrayView",
     "Call",
     "Device",
     "DeviceArray",
     "Function",
     "Launch",
+    "Parameters",
     "ScratchLaunch",
     "TensorBox",
     "cupy_current",

@@ -36,8 +36,8 @@ class Call:
         self.host = found is None
         self.device: Device = found or default_device()
         self._lead = next(iter(self._sources.values()))
-        self._finish: Callable[[], Any] | None = None
-        self._outputs: list[ArrayView] = []
+        self._finish: list[Callable[[], Any]] = []
+        self._outputs: list[tuple[str, ArrayView]] = []
         self._staged: dict[str, ArrayView] | None = None
         if self.host:
             for name, source in self._sources.items():
@@ -49,60 +49,69 @@ class Call:
         return self._sources if self._staged is None else self._staged
 
     def output(
-        self, shape: tuple[int, ...], dtype: str, out: Any = None, *, read: bool = False
+        self,
+        shape: tuple[int, ...],
+        dtype: str,
+        out: Any = None,
+        *,
+        read: bool = False,
+        name: str = "out",
     ) -> ArrayView:
         """The array to write: ``out`` after checking it, or a new one of the caller's kind.
 
-        ``read``: the operation also reads ``out``. Raises ShapeError for a wrong shape, a
+        ``read``: the operation also reads ``out``. ``name``: what the caller calls it. An operation
+        with several results asks for one after the other. Raises ShapeError for a wrong shape, a
         read-only, immutable, self-overlapping ``out`` or one that overlaps an operand;
         DtypeError for a wrong dtype; DeviceError for one on another device.
         """
         if out is None:
-            target, finish = self._new(shape, dtype)
+            target, finish = self._new(name, shape, dtype)
         else:
-            target, finish = self._given(shape, dtype, out), lambda: out
+            target, finish = self._given(name, shape, dtype, out), lambda: out
         if self.host:
             host = target
             if read:
                 target = arrays.upload(host, self.device, self.stream)
             else:
                 ours = arrays.DeviceArray(self.device, shape, dtype, self.stream)
-                target = arrays.view(ours, "out")
+                target = arrays.view(ours, name)
             staged, deliver = target, finish
 
             def finish() -> Any:
                 arrays.download(staged, host, self.device, self.stream)
                 return deliver()
 
-        self._outputs.append(target)
-        self._finish = finish
+        self._outputs.append((name, target))
+        self._finish.append(finish)
         return target
 
-    def _new(self, shape: tuple[int, ...], dtype: str) -> tuple[ArrayView, Callable[[], Any]]:
+    def _new(
+        self, name: str, shape: tuple[int, ...], dtype: str
+    ) -> tuple[ArrayView, Callable[[], Any]]:
         if not self.host:
             return arrays.empty(self._lead, shape, dtype, self.device, self.stream)
         array = arrays.host_empty(self._lead, shape, dtype)
-        return arrays.view(array, "out"), lambda: array
+        return arrays.view(array, name), lambda: array
 
-    def _given(self, shape: tuple[int, ...], dtype: str, out: Any) -> ArrayView:
+    def _given(self, name: str, shape: tuple[int, ...], dtype: str, out: Any) -> ArrayView:
         if arrays.framework_of(out) == "jax":
-            raise ShapeError("out is a JAX array, which is immutable; leave out= away")
-        target = arrays.view(out, "out", self.stream)
-        arrays.common_device({**self._sources, "out": target})
+            raise ShapeError(f"{name} is a JAX array, which is immutable; leave {name}= away")
+        target = arrays.view(out, name, self.stream)
+        arrays.common_device({**self._sources, name: target})
         if target.shape != shape:
-            raise ShapeError(f"out has shape {list(target.shape)}; takes {list(shape)}")
+            raise ShapeError(f"{name} has shape {list(target.shape)}; takes {list(shape)}")
         if target.dtype != dtype:
-            raise DtypeError(f"out has dtype {target.dtype}; takes {dtype}")
+            raise DtypeError(f"{name} has dtype {target.dtype}; takes {dtype}")
         if target.readonly:
-            raise ShapeError("out is read-only; pass a writable array or leave out= away")
+            raise ShapeError(f"{name} is read-only; pass a writable array or leave {name}= away")
         if target.overlaps_itself():
             raise ShapeError(
-                f"out has strides {list(target.strides)}, so that elements share memory; "
+                f"{name} has strides {list(target.strides)}, so that elements share memory; "
                 "pass a contiguous array"
             )
-        for name, source in self._sources.items():
+        for other, source in (*self._sources.items(), *self._outputs):
             if target.overlaps(source):
-                raise ShapeError(f"out shares memory with {name}; pass an array of its own")
+                raise ShapeError(f"{name} shares memory with {other}; pass an array of its own")
         if target.after is not None:
             self.device.order(self.stream, target.after)
         return target
@@ -122,9 +131,10 @@ class Call:
             }
 
     def finish(self) -> Any:
-        """The result, in the caller's kind, after the work has been enqueued."""
-        assert self._finish is not None, "Call.output comes before Call.finish"
-        result = self._finish()
+        """The result, in the caller's kind, once the work is enqueued; several as a tuple."""
+        assert self._finish, "Call.output comes before Call.finish"
+        results = [finish() for finish in self._finish]
+        result = results[0] if len(results) == 1 else tuple(results)
         # DLPack owners may reuse their memory as soon as we let go of the capsules.
         held = [v.owner for v in self._sources.values() if v.framework in ("jax", "dlpack")]
         if held and not self.host:

@@ -19,14 +19,7 @@ from typing import Any, cast
 
 from ptxgen.errors import DeviceError, NoGpuError
 from ptxgen.runtime.device import Device, Function, get_device
-from ptxgen.runtime.launch import (
-    GEMM_OFFSETS,
-    MAP_BYTES,
-    MAPS_AT,
-    Launch,
-    TensorBox,
-    with_maps,
-)
+from ptxgen.runtime.launch import MAP_BYTES, Launch, Parameters, TensorBox
 
 _NO_GPU = 'ptxgen.use_device("cpu") runs the same kernels without one, slowly'
 
@@ -204,14 +197,13 @@ class CudaDevice(Device):
         function: Function,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        params: bytes,
+        params: Parameters,
         pointers: int,
         what: str,
-        maps: tuple[TensorBox, ...] = (),
         programmatic: bool = False,
     ) -> Launch:
         """See :meth:`Device.prepare`. A programmatic launch needs compute capability 9.0."""
-        return CudaLaunch(self, function, grid, block, params, pointers, what, maps, programmatic)
+        return CudaLaunch(self, function, grid, block, params, pointers, what, programmatic)
 
     def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
         """See :meth:`Device.tensor_map`. Takes some µs; :class:`CudaLaunch` keeps what it makes."""
@@ -247,7 +239,7 @@ class CudaDevice(Device):
         what: str,
     ) -> None:
         """See :meth:`Device.launch`."""
-        CudaLaunch(self, function, grid, block, params, 0, what).fire(stream)
+        CudaLaunch(self, function, grid, block, Parameters(params, ()), 0, what).fire(stream)
 
     # -- memory -------------------------------------------------------------------
     def alloc(self, nbytes: int) -> int:
@@ -412,7 +404,7 @@ class CudaLaunch:
         "_enqueue",
         "_function",
         "_idle",
-        "_maps",
+        "_params",
         "_parts",
         "_symbol",
         "_what",
@@ -428,17 +420,16 @@ class CudaLaunch:
         function: Function,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        params: bytes,
+        params: Parameters,
         pointers: int,
         what: str,
-        maps: tuple[TensorBox, ...] = (),
         programmatic: bool = False,
     ) -> None:
         self._device, self._symbol, self._what = device, function.symbol, what
         self._function = ctypes.c_void_p(function.handle)
         self._enqueue = _guarded(device) if several_gpus() else libcuda().cuLaunchKernelEx
-        self._parts = (*grid, *block, function.shared_bytes), with_maps(params, len(maps))
-        self._maps = maps
+        self._parts = (*grid, *block, function.shared_bytes), params.packed
+        self._params = params
         self._attributes = (ctypes.addressof(_PROGRAMMATIC), 1) if programmatic else (0, 0)
         self._idle = [self._build()]
         self.fire = self._bind(pointers)
@@ -455,15 +446,13 @@ class CudaLaunch:
         _CONFIG.pack_into(memory, 0, *config, 0)
         ctypes.memmove(base + _CONFIG.size, padded, len(padded))
         _EXTRA.pack_into(memory, tail - base, len(params), 1, base + _CONFIG.size, 2, tail, 0)
-        first = base + _CONFIG.size + MAPS_AT
-        maps: list[_Map] = [
-            [box.pointer, None, first + at * MAP_BYTES, box] for at, box in enumerate(self._maps)
-        ]
+        first = base + _CONFIG.size
+        maps: list[_Map] = [[box.pointer, None, first + box.at, box] for box in self._params.maps]
         start = ctypes.c_void_p(base)
         if not maps:
             return memory, start, None, ctypes.c_void_p(tail + 8), maps
         # Compilers place aligned parameters by the constant bank, so the driver may sort them in.
-        found = [base + _CONFIG.size + at for at in GEMM_OFFSETS] + [where for *_, where, _ in maps]
+        found = [first + at for at in self._params.offsets] + [where for *_, where, _ in maps]
         return memory, start, (ctypes.c_void_p * len(found))(*found), None, maps
 
     def _bind(self, pointers: int) -> Callable[..., None]:
@@ -471,7 +460,8 @@ class CudaLaunch:
 
         Against a method that takes ``*pointers`` these save 0.1 and 0.13 of 0.77 µs.
         """
-        pack = struct.Struct(f"<2QI4x{pointers}Q").pack_into
+        pack = struct.Struct(f"<2QI4x{self._params.writes}Q").pack_into
+        pick = self._params.pick(pointers)
         pack_four = struct.Struct("<Q16x4Q").pack_into
         attributes, count = self._attributes
         enqueue, function, failed = self._enqueue, self._function, self._failed
@@ -484,7 +474,8 @@ class CudaLaunch:
             except IndexError:  # the others are in the hands of other threads
                 block = build()
             memory, config, parameters, extra, maps = block
-            pack(memory, _STREAM_AT, stream, attributes, count, *pointers)
+            given = pick(pointers) if pick else pointers
+            pack(memory, _STREAM_AT, stream, attributes, count, *given)
             for found in maps:
                 if found[1] != pointers[found[0]]:
                     place(found, pointers[found[0]])
@@ -505,7 +496,8 @@ class CudaLaunch:
                 failed(block, status)
             give(block)
 
-        return fire_four if pointers == 4 and not (self._maps or count) else fire_any
+        plain = pick is None and not (self._params.maps or count)
+        return fire_four if pointers == 4 and plain else fire_any
 
     def _place(self, found: _Map, pointer: int) -> None:
         """Makes a block's tensor map start at ``pointer``."""

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from ptxgen.errors import DeviceError, NoGpuError, OptionError
-from ptxgen.runtime.launch import GenericLaunch, Launch, TensorBox
+from ptxgen.runtime.launch import GenericLaunch, Launch, Parameters, TensorBox
 from ptxgen.runtime.workspace import Workspace
 
 DEFAULT_SHARED_LIMIT = 48 * 1024
@@ -126,21 +126,19 @@ class Device(ABC):
         function: Function,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        params: bytes,
+        params: Parameters,
         pointers: int,
         what: str,
-        maps: tuple[TensorBox, ...] = (),
         programmatic: bool = False,
     ) -> Launch:
-        """A launch of ``function`` that only needs pointers and a stream to be fired.
+        """A launch of ``function`` that only needs a stream and ``pointers`` pointers to be fired.
 
-        ``params`` is the packed parameter list; its first ``pointers`` 8-byte slots are
-        rewritten by each firing, as are the tensor maps behind it (``maps``). ``what``
+        ``params`` says which of them each firing writes where. ``what``
         describes the problem in error messages. ``programmatic`` permits the launch to start
         before the one ahead of it in its stream has ended; its kernel must wait for that end by
         itself (``griddepcontrol.wait``). A device without overlap has nothing to do for it.
         """
-        return GenericLaunch(function, grid, block, params, pointers, what, maps)
+        return GenericLaunch(function, grid, block, params, pointers, what)
 
     def retain(self, stream: int, owners: object) -> None:
         """Keeps ``owners`` alive until the work enqueued on ``stream`` so far has finished."""

@@ -1,28 +1,26 @@
 """Launches prepared once per problem and fired many times.
 
 The parameter list of a kernel is one packed block, pointers first. Preparing a launch
-packs everything; firing rewrites the leading pointers only.
+packs everything; firing rewrites the pointers, and the tensor maps that start at them, only.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from itertools import accumulate
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from ptxgen.runtime.device import Device, Function
     from ptxgen.runtime.workspace import Workspace
 
-GEMM_PARAMS = struct.Struct("<5Q3q5I")
-"""A, B, bias, C, workspace · lda, ldb, ldc (elements) · M, N, K, chunk, flags: 84 bytes."""
-
-GEMM_OFFSETS = (*range(0, 64, 8), *range(64, GEMM_PARAMS.size, 4))
-"""Where each of them lies."""
-
-MAPS_AT, MAP_BYTES = 128, 128
-"""Where the tensor maps of a GEMM kernel that takes some begin, behind :data:`GEMM_PARAMS`, and the
-size of one (``sizeof(CUtensorMap)``; 64 is its alignment)."""
+MAP_BYTES = 128
+"""``sizeof(CUtensorMap)``; 64 is its alignment."""
+SCRATCH_UNIT = 256
+"""Scratch memories of one launch begin at multiples of this, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,9 @@ class TensorBox:
     """A tensor-map parameter: a matrix in global memory, and the box of it that one copy takes."""
 
     pointer: int
-    """Which of the launch's pointers it starts at."""
+    """Which of the fired pointers it starts at."""
+    at: int
+    """Where in the parameter list it lies, bytes."""
     itemsize: int
     size: tuple[int, int]
     """Elements along the contiguous dimension, and rows."""
@@ -40,9 +40,38 @@ class TensorBox:
     swizzle: int
 
 
-def with_maps(params: bytes, count: int) -> bytes:
-    """``params`` with room for ``count`` tensor maps behind."""
-    return params.ljust(MAPS_AT + count * MAP_BYTES, b"\0") if count else params
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """A kernel's parameter list, but for what firing writes into it.
+
+    ``packed``: all of it, zeros for pointers and maps. ``order``: for each of the pointers at its
+    beginning, which of the fired pointers it is, None for null. ``offsets``: where each parameter
+    that is no map lies. ``maps``: the tensor maps.
+    """
+
+    packed: bytes
+    order: tuple[int | None, ...]
+    offsets: tuple[int, ...] = ()
+    maps: tuple[TensorBox, ...] = ()
+
+    @property
+    def writes(self) -> int:
+        """Pointers that firing writes: those up to the last that is not null."""
+        return max((i + 1 for i, which in enumerate(self.order) if which is not None), default=0)
+
+    def pick(self, fired: int) -> Callable[[Sequence[int]], Sequence[int]] | None:
+        """What makes of ``fired`` pointers those of the list; None if they are the same."""
+        order = self.order[: self.writes]
+        if order == tuple(range(fired)):
+            return None
+        if not order:
+            return lambda pointers: ()
+        if None in order:
+            take: Callable[[Any], Any] = itemgetter(*(fired if i is None else i for i in order))
+            one = len(order) == 1
+            return lambda pointers: (take((*pointers, 0)),) if one else take((*pointers, 0))
+        take = itemgetter(*order)
+        return take if len(order) > 1 else lambda pointers: (take(pointers),)
 
 
 class Launch(Protocol):
@@ -58,53 +87,54 @@ class Launch(Protocol):
 class GenericLaunch:
     """A launch through :meth:`Device.launch`, for devices without a faster way."""
 
-    __slots__ = ("_block", "_function", "_grid", "_leading", "_maps", "_params", "_what")
+    __slots__ = ("_block", "_function", "_grid", "_leading", "_params", "_pick", "_what")
 
     def __init__(
         self,
         function: Function,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
-        params: bytes,
+        params: Parameters,
         pointers: int,
         what: str,
-        maps: tuple[TensorBox, ...] = (),
     ) -> None:
         self._function, self._grid, self._block, self._what = function, grid, block, what
-        self._leading = struct.Struct(f"<{pointers}Q")
-        self._params = with_maps(params, len(maps))
-        self._maps = maps
+        self._leading = struct.Struct(f"<{params.writes}Q")
+        self._pick = params.pick(pointers)
+        self._params = params
 
     def fire(self, stream: int, *pointers: int) -> None:
         """See :meth:`Launch.fire`."""
-        params = bytearray(self._params)
-        self._leading.pack_into(params, 0, *pointers)
+        packed = bytearray(self._params.packed)
+        self._leading.pack_into(packed, 0, *(self._pick(pointers) if self._pick else pointers))
         device = self._function.device
-        for at, box in enumerate(self._maps):
-            start = MAPS_AT + at * MAP_BYTES
-            params[start : start + MAP_BYTES] = device.tensor_map(box, pointers[box.pointer])
-        device.launch(self._function, self._grid, self._block, stream, bytes(params), self._what)
+        for box in self._params.maps:
+            packed[box.at : box.at + MAP_BYTES] = device.tensor_map(box, pointers[box.pointer])
+        device.launch(self._function, self._grid, self._block, stream, bytes(packed), self._what)
 
 
 class ScratchLaunch:
-    """Launches that share scratch memory, enqueued back to back on one stream.
+    """Launches in a row, enqueued back to back on one stream, that share scratch memory.
 
-    Every step receives the caller's pointers and, behind them, the scratch pointer. The
+    Every step receives the caller's pointers and, behind them, one to each scratch memory. The
     scratch is borrowed for the length of the enqueueing, so two threads on one stream
     never write the same scratch between each other's steps.
     """
 
-    __slots__ = ("_nbytes", "_steps", "_workspace")
+    __slots__ = ("_nbytes", "_offsets", "_steps", "_workspace")
 
-    def __init__(self, device: Device, steps: tuple[Launch, ...], nbytes: int) -> None:
+    def __init__(self, device: Device, steps: tuple[Launch, ...], sizes: tuple[int, ...]) -> None:
         self._workspace: Workspace = device.workspace
-        self._steps, self._nbytes = steps, nbytes
+        units = [-(-nbytes // SCRATCH_UNIT) * SCRATCH_UNIT for nbytes in sizes]
+        *self._offsets, self._nbytes = accumulate(units, initial=0)
+        self._steps = steps
 
     def fire(self, stream: int, *pointers: int) -> None:
         """See :meth:`Launch.fire`."""
         shelf, scratch = self._workspace.borrow(stream, self._nbytes)
+        places = [scratch.ptr + offset for offset in self._offsets]
         try:
             for step in self._steps:
-                step.fire(stream, *pointers, scratch.ptr)
+                step.fire(stream, *pointers, *places)
         finally:  # later borrowers are behind these steps in stream order
             shelf.append(scratch)

@@ -5,39 +5,61 @@ the message shows both sides with their numbers. What follows from the fields (t
 shared memory, grid, workspace, where the kernel is correct) is derived here and nowhere
 else; the dispatcher, the prover, the runtime and the templates read it from the spec.
 
-``base`` has what all families share (problem variables, limits, routes), and one module each
-has a family.
+``space`` (what a problem is), ``abi`` (parameters), ``base`` (kernels) and ``route`` know no
+operation; ``gemm`` has what products share, and one module each has a family of kernels.
 """
 
 from __future__ import annotations
 
-from ptxgen.numerics.contract import K, M, N
+from ptxgen.numerics.contract import (
+    K,
+    M,
+    N,
+)
+from ptxgen.numerics.signature import DIM_MAX
+from ptxgen.spec.abi import (
+    Abi,
+    MapBox,
+    Param,
+    ptr,
+)
 from ptxgen.spec.base import (
+    ARCHITECTURES,
+    GRID_MAX,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    Architecture,
+    KernelSpec,
+    check,
+)
+from ptxgen.spec.gemm import (
     ACCUMULATE,
     ACTIVATION_SHIFT,
     ALIGN_A,
     ALIGN_B,
-    ARCHITECTURES,
     BIAS_F32,
     CHUNK,
     CHUNKS,
-    DIM_MAX,
-    GRID_MAX,
-    INDEX_MAX,
     LAYOUTS,
     OUT_F32,
     PARTIAL_SUMS,
     SMS,
-    WARP,
-    WORKSPACE_MAX,
-    Architecture,
     GemmSpec,
-    KernelSpec,
-    MapBox,
-    Route,
-    check,
 )
-from ptxgen.spec.mma import MMA_COPIES, MMA_SPLITS, STREAMS, MmaSpec
+from ptxgen.spec.mma import (
+    MMA_COPIES,
+    MMA_SPLITS,
+    STREAMS,
+    MmaSpec,
+)
+from ptxgen.spec.problem import Problem
+from ptxgen.spec.route import (
+    Key,
+    Route,
+    RouteTable,
+    Step,
+)
 from ptxgen.spec.simt import (
     K_COPIES,
     ORDERS,
@@ -47,11 +69,23 @@ from ptxgen.spec.simt import (
     ReduceSpec,
     TileSpec,
 )
-from ptxgen.spec.wgmma import WgmmaSpec
+from ptxgen.spec.space import (
+    ALIGNMENT,
+    SIZE,
+    SMS_MAX,
+    Between,
+    Domain,
+    OneOf,
+    Space,
+)
+from ptxgen.spec.wgmma import (
+    WgmmaSpec,
+)
 
 __all__ = [
     "ACCUMULATE",
     "ACTIVATION_SHIFT",
+    "ALIGNMENT",
     "ALIGN_A",
     "ALIGN_B",
     "ARCHITECTURES",
@@ -70,22 +104,35 @@ __all__ = [
     "OUT_F32",
     "PARTIAL_SUMS",
     "RAW_COPIES",
+    "SIZE",
     "SMS",
+    "SMS_MAX",
     "SPLITS",
     "STREAMS",
     "WARP",
     "WORKSPACE_MAX",
+    "Abi",
     "Architecture",
+    "Between",
+    "Domain",
     "GemmSpec",
     "K",
     "KernelSpec",
+    "Key",
     "M",
     "MapBox",
     "MmaSpec",
     "N",
+    "OneOf",
+    "Param",
+    "Problem",
     "ReduceSpec",
     "Route",
+    "RouteTable",
+    "Space",
+    "Step",
     "TileSpec",
     "WgmmaSpec",
     "check",
+    "ptr",
 ]

@@ -1,48 +1,25 @@
-"""What all kernel families share: problem variables, limits, the base of specs, and routes.
-
-Problem variables, all integers, of the product ``C[M, N] = A[M, K] @ B[K, N]``:
-
-=================  =====================================================================
-``M, N, K``        rows, columns, reduction length; 1 .. 2^31 - 1
-``CHUNK, CHUNKS``  chunk length of the contract's plan (1 .. K), and ceil(K / CHUNK)
-``ALIGN_A/B``      largest of 2, 4, 8, 16 bytes that divides the operand's address and the
-                   byte distance of its rows
-``SMS``            streaming multiprocessors of the device
-=================  =====================================================================
-"""
+"""What all kernels share, whatever they compute: architectures, limits and the base of specs."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, cast
 
 from ptxgen.errors import SpecError
-from ptxgen.expr import Expr, all_of, ceil_div, const, minimum, var
-from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, Contract, M, N
+from ptxgen.expr import Expr
+from ptxgen.numerics.contract import Contract
+from ptxgen.spec.abi import Abi
 
-CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
-ALIGN_A, ALIGN_B = var("ALIGN_A"), var("ALIGN_B")
-SMS = var("SMS")
-
-PARTIAL_SUMS = CHUNKS * M * N
-"""Elements of the workspace that a split through memory needs, f32."""
-
-DIM_MAX = (1 << 31) - 1
-"""Largest M, N or K."""
 GRID_MAX = (1 << 31) - 1
 """Largest grid.x (CUDA programming guide, compute capabilities)."""
 WORKSPACE_MAX = 1 << 28
-"""Cap on the scratch of one launch, bytes."""
+"""Cap on one scratch memory of a route, bytes."""
 INDEX_MAX = (1 << 32) - 1
 """Largest value of the kernels' 32-bit index arithmetic (unsigned)."""
-
-ACCUMULATE, BIAS_F32, OUT_F32, ACTIVATION_SHIFT = 1, 2, 4, 8
-"""The kernels' flags: add to what is there; bias and result are f32 where operands have 16 bits
-(kernels of f32 ignore these two); from bit 8 on the activation's code."""
-
-LAYOUTS = ("NN", "NT", "TN", "TT")
 WARP = 32
 
 
@@ -78,22 +55,6 @@ def check(holds: bool, name: str, what: str, left: object, right: object) -> Non
 
 
 @dataclass(frozen=True)
-class MapBox:
-    """The box that one tensor-map parameter of a kernel copies of an operand as it is stored.
-
-    ``inner`` elements along the contiguous dimension, ``outer`` rows; ``swizzle``: width in
-    bytes of the pattern in shared memory (0, 32, 64 or 128). What is outside the operand is
-    read as zeros.
-    """
-
-    operand: str
-    """"a" or "b"."""
-    inner: int
-    outer: int
-    swizzle: int = 128
-
-
-@dataclass(frozen=True)
 class KernelSpec(ABC):
     """What every generated kernel has, whatever its family."""
 
@@ -108,7 +69,7 @@ class KernelSpec(ABC):
     @property
     @abstractmethod
     def dtype(self) -> str:
-        """The operands' dtype, as in contract.DTYPES: "f32", "bf16" or "f16"."""
+        """The operands' dtype, by its short name: "f32", "bf16" ..."""
 
     @property
     @abstractmethod
@@ -118,7 +79,7 @@ class KernelSpec(ABC):
     @property
     def tier(self) -> str:
         """The tier of that contract."""
-        return next(tier for tier, contract in CONTRACTS.items() if contract == self.contract)
+        return self.contract.tier
 
     @property
     @abstractmethod
@@ -141,9 +102,14 @@ class KernelSpec(ABC):
         """CTAs (grid.x)."""
 
     @property
-    def workspace(self) -> Expr:
-        """Scratch, bytes (partial sums for a following reduce kernel)."""
-        return const(0)
+    def scratch(self) -> Mapping[str, Expr]:
+        """Bytes of scratch memory that it writes or reads, by the parameter for its address."""
+        return MappingProxyType({})
+
+    @property
+    @abstractmethod
+    def abi(self) -> Abi:
+        """Its parameters."""
 
     @property
     @abstractmethod
@@ -151,9 +117,16 @@ class KernelSpec(ABC):
         """Where the kernel is correct."""
 
     @property
-    def tensor_maps(self) -> tuple[MapBox, ...]:
-        """The tensor maps that follow the other parameters, in order."""
-        return ()
+    def context(self) -> Mapping[str, Any]:
+        """What its template is given by name, besides ``spec``."""
+        return MappingProxyType({})
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits at its start, from compute capability 9.0 on, for the kernel before it
+        in its stream (``griddepcontrol.wait``), and so may be launched ahead of that one's end.
+        """
+        return False
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -170,6 +143,10 @@ class KernelSpec(ABC):
             and self.shared_bytes <= ARCHITECTURES[arch].shared_per_cta
         )
 
+    def of(self, dtype: str) -> Self:
+        """The same kernel for operands of another dtype."""
+        return self if dtype == self.dtype else replace(cast(Any, self), dtype=dtype)
+
     @abstractmethod
     def describe(self) -> tuple[str, ...]:
         """The header lines of the generated source."""
@@ -179,63 +156,3 @@ class KernelSpec(ABC):
         fields: dict[str, Any] = asdict(self)
         fields["kind"] = type(self).__name__
         return json.dumps(fields, sort_keys=True, separators=(",", ":"), default=str)
-
-
-class GemmSpec(KernelSpec):
-    """A kernel that computes output tiles of BM x BN, whole or chunk by chunk of the reduction."""
-
-    bm: int
-    bn: int
-    split: str  # how chunks are told apart; "workspace": their sums go there
-    persistent: bool  # whether CTAs walk over the tiles
-
-    @property
-    def tiles(self) -> Expr:
-        """Output tiles."""
-        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
-
-    @property
-    def work(self) -> Expr:
-        """Pieces of work that CTAs share."""
-        return self.tiles * CHUNKS if self.split == "workspace" else self.tiles
-
-    @property
-    def grid(self) -> Expr:
-        return minimum(self.tiles, GRID_MAX) if self.persistent else self.work
-
-    @property
-    def workspace(self) -> Expr:
-        return PARTIAL_SUMS * ITEMSIZE["f32"] if self.split == "workspace" else const(0)
-
-
-@dataclass(frozen=True)
-class Route:
-    """One entry of a route table: the kernels to launch, in order, and when.
-
-    ``kernels`` is a GEMM kernel, followed by a reduce kernel if the first writes partial sums.
-    ``prefer`` says where this route is the fastest choice, as measured; ``reason`` says so
-    for people. The first route of a table whose ``requires`` and ``prefer`` hold is taken.
-    """
-
-    kernels: tuple[KernelSpec, ...]
-    prefer: Expr
-    reason: str
-
-    def __post_init__(self) -> None:
-        check(len(self.kernels) in (1, 2), "Route", "launches", len(self.kernels), "1 or 2")
-        check(self.prefer.boolean, self.name, "prefer is a predicate", self.prefer, "boolean")
-
-    @property
-    def name(self) -> str:
-        """The first kernel's name."""
-        return self.kernels[0].name
-
-    @property
-    def requires(self) -> Expr:
-        """Where all kernels of the route are correct."""
-        return all_of(kernel.requires for kernel in self.kernels)
-
-    @property
-    def workspace(self) -> Expr:
-        """Scratch that the route needs, bytes."""
-        return self.kernels[0].workspace

@@ -7,20 +7,9 @@ from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
-from ptxgen.spec.base import (
-    ALIGN_A,
-    ALIGN_B,
-    ARCHITECTURES,
-    CHUNK,
-    CHUNKS,
-    GRID_MAX,
-    INDEX_MAX,
-    LAYOUTS,
-    WARP,
-    WORKSPACE_MAX,
-    GemmSpec,
-    check,
-)
+from ptxgen.spec.abi import Abi
+from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, check
+from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, GemmSpec, abi
 
 MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
 """How an operand reaches shared memory, and the alignment that it takes, in bytes: 16 or 4 bytes at
@@ -326,6 +315,10 @@ class MmaSpec(GemmSpec):
         return max(self.stages * self.stage, 4 * self.bm * self.exchange_pitch)
 
     @property
+    def abi(self) -> Abi:
+        return abi("Element", "void", "float")
+
+    @property
     def requires(self) -> Expr:
         terms = []
         for copy, align in ((self.copy_a, ALIGN_A), (self.copy_b, ALIGN_B)):
@@ -334,7 +327,7 @@ class MmaSpec(GemmSpec):
         if self.split == "none":
             terms.append(CHUNKS <= 1)
         else:
-            terms.append(self.workspace <= WORKSPACE_MAX)
+            terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
         if not self.persistent:
             terms.append(self.grid <= GRID_MAX)
         return all_of(terms)

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import FMA, ITEMSIZE, Contract, K, M, N
+from ptxgen.spec.abi import Abi
 from ptxgen.spec.base import (
-    ALIGN_A,
-    ALIGN_B,
     ARCHITECTURES,
-    CHUNK,
-    CHUNKS,
     GRID_MAX,
     INDEX_MAX,
-    LAYOUTS,
-    PARTIAL_SUMS,
     WARP,
     WORKSPACE_MAX,
-    GemmSpec,
     KernelSpec,
     check,
+)
+from ptxgen.spec.gemm import (
+    ALIGN_A,
+    ALIGN_B,
+    CHUNK,
+    CHUNKS,
+    CONTEXT,
+    LAYOUTS,
+    PARTIAL_SUMS,
+    GemmSpec,
+    abi,
 )
 
 SPLITS = ("none", "slices", "workspace")
@@ -341,6 +347,10 @@ class TileSpec(GemmSpec):
         return 4 * (self.totals_offset + totals)
 
     @property
+    def abi(self) -> Abi:
+        return abi(self.element, "float" if self.dtype == "f32" else "void", "float")
+
+    @property
     def requires(self) -> Expr:
         terms = []
         for operand, align in (("a", ALIGN_A), ("b", ALIGN_B)):
@@ -349,7 +359,7 @@ class TileSpec(GemmSpec):
         if self.split == "none":
             terms.append(CHUNKS <= 1)
         if self.split == "workspace":
-            terms.append(self.workspace <= WORKSPACE_MAX)
+            terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
         if not self.persistent:
             terms.append(self.grid <= GRID_MAX)
         return all_of(terms)
@@ -447,6 +457,22 @@ class ReduceSpec(KernelSpec):
     @property
     def grid(self) -> Expr:
         return ceil_div(M * N, self.cta_threads * self.outputs)
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        return {"workspace": PARTIAL_SUMS * 4}
+
+    @property
+    def abi(self) -> Abi:
+        return abi(self.element, "float" if self.dtype == "f32" else "void", "float")
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return CONTEXT
+
+    @property
+    def waits(self) -> bool:
+        return True
 
     @property
     def requires(self) -> Expr:

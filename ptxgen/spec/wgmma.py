@@ -6,23 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
-from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
-from ptxgen.spec.base import (
-    ALIGN_A,
-    ALIGN_B,
-    ARCHITECTURES,
-    CHUNK,
-    CHUNKS,
-    GRID_MAX,
-    INDEX_MAX,
-    LAYOUTS,
-    SMS,
-    WARP,
-    WORKSPACE_MAX,
-    GemmSpec,
-    MapBox,
-    check,
-)
+from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
+from ptxgen.spec.abi import Abi
+from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, check
+from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
 """Swizzle in bytes by the width of a panel in elements: its rows are that long."""
@@ -109,9 +96,9 @@ class Operand:
         return self.rows if self.whole_panels else self.rows // self.share
 
     @property
-    def box(self) -> MapBox:
-        """The box of its tensor map."""
-        return MapBox(self.name, self.width, self.box_rows, self.swizzle)
+    def box(self) -> tuple[int, int]:
+        """The box of its tensor map: elements along a row, rows."""
+        return self.width, self.box_rows
 
     # -- the descriptors of matrices in shared memory (PTX ISA, wgmma) ---------------------
     @property
@@ -378,8 +365,12 @@ class WgmmaSpec(GemmSpec):
         return minimum(self.work, SMS // self.ctas) * self.ctas
 
     @property
-    def tensor_maps(self) -> tuple[MapBox, ...]:
-        return self.a.box, self.b.box
+    def abi(self) -> Abi:
+        maps = tuple(
+            matrix(x.name, self.layout, x.box, ITEMSIZE[self.dtype], x.swizzle)
+            for x in (self.a, self.b)
+        )
+        return abi("Element", "void", "float", maps, aliased=True)
 
     @property
     def requires(self) -> Expr:
@@ -389,7 +380,7 @@ class WgmmaSpec(GemmSpec):
         else:
             terms.append((CHUNK % self.bk).eq(0) | (CHUNKS <= 1))
         if self.split == "workspace":
-            terms.append(self.workspace <= WORKSPACE_MAX)
+            terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
         if self.split == "cluster":
             terms += [CHUNKS <= self.cluster_k, self.grid <= GRID_MAX]
         else:

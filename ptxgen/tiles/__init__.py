@@ -1,24 +1,46 @@
 """The spec tables: data only, one module per kernel family.
 
-``ROUTES[layout, plan, dtype, tier]`` is the ordered route table of the products with this operand
-layout ("NN" .. "TT") under this plan ("rows", "batch") for operands of this dtype ("f32", "bf16",
-"f16") in this tier ("simt", "tc"); ``SPECS`` is every kernel, by name.
+``TABLES`` is every route table by its key, ``ROUTES`` the routes of each, ``SPECS`` every kernel by
+name. A kind of problems adds its module to the list below.
 """
 
 from __future__ import annotations
 
-from ptxgen.spec import KernelSpec, Route
-from ptxgen.tiles import simt, tc, typed
+from collections.abc import Iterable, Mapping
 
-ROUTES: dict[tuple[str, str, str, str], tuple[Route, ...]] = {
-    **simt.ROUTES,
-    **typed.ROUTES,
-    **tc.ROUTES,
-}
+from ptxgen.errors import SpecError
+from ptxgen.spec import KernelSpec, Key, Route, RouteTable
+from ptxgen.tiles import gemm
 
-SPECS: dict[str, KernelSpec] = {
-    kernel.name: kernel
-    for routes in ROUTES.values()
-    for route in routes
-    for kernel in route.kernels
-}
+TABLES: dict[Key, RouteTable] = {}
+ROUTES: dict[Key, tuple[Route, ...]] = {}
+SPECS: dict[str, KernelSpec] = {}
+
+
+def register(tables: Mapping[Key, RouteTable]) -> None:
+    """Adds tables and their kernels.
+
+    Raises SpecError, and adds nothing, for a key that is taken, and for two kernels of one name
+    that are not the same.
+    """
+    if taken := tables.keys() & TABLES.keys():
+        raise SpecError(f"route tables that exist already: {sorted(taken)}")
+    SPECS.update(named((k for t in tables.values() for k in t.kernels()), SPECS))
+    TABLES.update(tables)
+    ROUTES.update({key: table.routes for key, table in tables.items()})
+
+
+def named(kernels: Iterable[KernelSpec], known: Mapping[str, KernelSpec]) -> dict[str, KernelSpec]:
+    """``kernels`` by name. Raises SpecError for two of one name that differ."""
+    found: dict[str, KernelSpec] = {}
+    for kernel in kernels:
+        other = found.setdefault(kernel.name, known.get(kernel.name, kernel))
+        if other != kernel:
+            raise SpecError(
+                f"two kernels are named {kernel.name}: {other.canonical()} vs {kernel.canonical()}"
+            )
+    return found
+
+
+for _tables in (gemm.TABLES,):
+    register(_tables)

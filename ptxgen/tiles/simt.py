@@ -143,7 +143,7 @@ def _turned(routes: tuple[Route, ...]) -> tuple[Route, ...]:
         (spec,) = route.kernels
         assert isinstance(spec, TileSpec)
         spec = replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
-        turned.append(replace(route, kernels=(spec,)))
+        turned.append(Route((spec,), route.prefer, route.reason))
     return tuple(turned)
 
 

@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 
 import ptxgen.ops as ops
 from ptxgen.errors import DtypeError, GradError, ShapeError
-from ptxgen.ops.run import check_layout, run
+from ptxgen.ops.forward import run
 
 NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 """The dtypes of operands, as :mod:`ptxgen.ops` calls them."""
@@ -189,17 +189,15 @@ def compute_linear(
         x, w = rounded(x, dtype), rounded(w, dtype)
     if not x.is_contiguous():
         x = rows(x)
-    if layout != "nk":
-        check_layout(layout)
-    options = layout, tier, activation, False, None, None if out_dtype is None else name(out_dtype)
+    options = layout, tier, activation, None if out_dtype is None else name(out_dtype), None
     y: torch.Tensor
     try:
-        y = run("linear", x, w, bias, None, None, options)
+        y = run(x, w, bias, None, None, options)
     except ShapeError:  # of parameters it is cheaper to try than to ask
         readable = matrix(w), None if bias is None else bias.contiguous()
         if readable[0] is w and readable[1] is bias:
             raise
-        y = run("linear", x, *readable, None, None, options)
+        y = run(x, *readable, None, None, options)
     return y
 
 

@@ -1,8 +1,8 @@
-"""The generated dispatch functions by layout, plan, dtype, tier and architecture.
+"""The generated dispatch functions by the table's key and the architecture.
 
 MEASURED has those of profiles, by the GPU's name and SMs before all that.
 
-Generated from ptxgen.tiles.ROUTES; do not edit. Regenerate: ptxgen generate
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 from ptxgen.dispatch.choice import Dispatch
@@ -44,7 +44,7 @@ from ptxgen.dispatch.generated import (
     tt_rows_f32_simt,
 )
 
-TABLES: dict[tuple[str, str, str, str], dict[str, Dispatch]] = {
+TABLES: dict[tuple[str, ...], dict[str, Dispatch]] = {
     ("NN", "rows", "bf16", "simt"): nn_rows_bf16_simt.BY_ARCH,
     ("NN", "rows", "bf16", "tc"): nn_rows_bf16_tc.BY_ARCH,
     ("NN", "rows", "f16", "simt"): nn_rows_f16_simt.BY_ARCH,
@@ -72,7 +72,7 @@ TABLES: dict[tuple[str, str, str, str], dict[str, Dispatch]] = {
     ("TT", "rows", "f32", "simt"): tt_rows_f32_simt.BY_ARCH,
 }
 
-MEASURED: dict[tuple[str, int], dict[tuple[str, str, str, str], dict[str, Dispatch]]] = {
+MEASURED: dict[tuple[str, int], dict[tuple[str, ...], dict[str, Dispatch]]] = {
     ("NVIDIA H200", 132): {
         ("NN", "rows", "bf16", "tc"): nn_rows_bf16_tc_h200_132.BY_ARCH,
         ("NN", "rows", "f16", "tc"): nn_rows_f16_tc_h200_132.BY_ARCH,

@@ -1,4 +1,4 @@
-"""Dispatch of the NN products under the plan "rows", bf16, tc tier.
+"""Dispatch of NN rows bf16 tc: products under the plan 'rows'.
 
 On NVIDIA H200 with 132 SMs, by its profile.
 
@@ -30,13 +30,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
         and k <= 443
     ):
-        return Choice(
-            route=0,
-            kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(0, ("wgmma_nn_bf16_64x16x256_w1_s5",), (min(tiles_64x16, sms // 1) * 1,), ())
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 1: measured at 4 problems: 4 % faster than the next
     if (
@@ -51,11 +45,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=1,
-            kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            1,
+            ("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 2: measured at 7 problems: 3 % faster than the next
@@ -69,13 +62,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
         and k <= 6400
     ):
-        return Choice(
-            route=2,
-            kernels=("mma_nn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(2, ("mma_nn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 3: measured at 1 problem: 3 % faster than the next
     if (
@@ -94,13 +81,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
         and k <= 4095
     ):
-        return Choice(
-            route=3,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(3, ("wgmma_nn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 4: measured at 3 problems: 5 % faster than the next
     if (
@@ -120,11 +101,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=4,
-            kernels=("wgmma_nn_bf16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            4,
+            ("wgmma_nn_bf16_128x224x64_w2_s4",),
+            (min(tiles_128x224, sms // 1) * 1,),
+            (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 5: not measured: as the nearest measured problem
@@ -143,13 +123,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 5793
         and k <= 1254
     ):
-        return Choice(
-            route=5,
-            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(5, ("wgmma_nn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 6: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
@@ -166,13 +140,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 627
         and k <= 2172
     ):
-        return Choice(
-            route=6,
-            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(6, ("wgmma_nn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 7: not measured: as the nearest measured problem
     if (
         align_a >= 16
@@ -184,11 +152,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=7,
-            kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            7,
+            ("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 8: measured at 1 problem: 11 % faster than the next
@@ -208,11 +175,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 3547
     ):
         return Choice(
-            route=8,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            8,
+            ("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
+            (min(tiles_192x256, sms // 2) * 2,),
+            (),
         )
     # 9: measured at 1 problem: 3 % faster than the next
     if (
@@ -230,13 +196,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 5793
         and k >= 4526
     ):
-        return Choice(
-            route=9,
-            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(9, ("wgmma_nn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 10: measured at 1 problem: as fast as the best
     if (
@@ -256,11 +216,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=10,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            10,
+            ("wgmma_nn_bf16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 11: measured at 1 problem: 3 % faster than the next
@@ -281,11 +240,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4095
     ):
         return Choice(
-            route=11,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            11,
+            ("wgmma_nn_bf16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
         )
     # 12: measured at 2 problems: 1 % faster than the next
     if (
@@ -304,11 +262,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=12,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            12,
+            ("wgmma_nn_bf16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 13: measured at 1 problem: 4 % faster than the next
@@ -329,11 +286,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 1254
     ):
         return Choice(
-            route=13,
-            kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            13,
+            ("wgmma_nn_bf16_128x64x64_w2_s8",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
         )
     # 14: measured at 1 problem: 1 % faster than the next
     if (
@@ -352,13 +308,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
         and k >= 6401
     ):
-        return Choice(
-            route=14,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(14, ("wgmma_nn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 15: measured at 1 problem: 5 % faster than the next
     if (
         align_a >= 16
@@ -377,11 +327,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4095
     ):
         return Choice(
-            route=15,
-            kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            15,
+            ("wgmma_nn_bf16_128x64x64_w2_s8",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
         )
     # 16: measured at 4 problems: 1 % faster than the next
     if (
@@ -400,11 +349,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=16,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            16,
+            ("wgmma_nn_bf16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 17: measured at 1 problem: 5 % faster than the next
     if (
@@ -424,13 +372,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
         and k <= 2172
     ):
-        return Choice(
-            route=17,
-            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(17, ("wgmma_nn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 18: measured at 4 problems: as fast as the best
     if (
@@ -449,11 +391,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=18,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            18,
+            ("wgmma_nn_bf16_128x256x64_w2_s4_c2x1_r232",),
+            (min(tiles_256x256, sms // 2) * 2,),
+            (),
         )
     # 19: measured at 1 problem: as fast as the best
     if (
@@ -471,11 +412,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 10836
     ):
         return Choice(
-            route=19,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            19,
+            ("wgmma_nn_bf16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
         )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 20: measured at 2 problems: 1 % faster than the next
@@ -495,11 +435,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=20,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            20,
+            ("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     # 21: measured at 3 problems: 8 % faster than the next
     if (
@@ -518,13 +457,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
         and k <= 2172
     ):
-        return Choice(
-            route=21,
-            kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(21, ("wgmma_nn_bf16_64x16x256_w1_s5",), (min(tiles_64x16, sms // 1) * 1,), ())
     # 22: measured at 2 problems: 1 % faster than the next
     if (
         align_a >= 16
@@ -543,11 +476,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=22,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            22,
+            ("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     # 23: measured at 3 problems: 4 % faster than the next
     if (
@@ -565,11 +497,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 443
     ):
         return Choice(
-            route=23,
-            kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            23,
+            ("wgmma_nn_bf16_128x64x64_w2_s8",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
         )
     # 24: measured at 2 problems: 5 % faster than the next
     if (
@@ -589,11 +520,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=24,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            24,
+            ("wgmma_nn_bf16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 25: measured at 4 problems: 5 % faster than the next
@@ -608,11 +538,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=25,
-            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            25,
+            ("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
     # 26: measured at 2 problems: 6 % faster than the next
@@ -633,11 +562,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=26,
-            kernels=("wgmma_nn_bf16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            26,
+            ("wgmma_nn_bf16_128x112x64_w2_s6",),
+            (min(tiles_128x112, sms // 1) * 1,),
+            (),
         )
     # 27: measured at 3 problems: 4 % faster than the next
     if (
@@ -656,13 +584,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
         and k >= 444
     ):
-        return Choice(
-            route=27,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(27, ("wgmma_nn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 28: measured at 1 problem: 2 % faster than the next
     if (
         align_a >= 16
@@ -678,11 +600,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1011
     ):
         return Choice(
-            route=28,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            28,
+            ("wgmma_nn_bf16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 29: measured at 1 problem: 13 % faster than the next
     if (
@@ -701,11 +622,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=29,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            29,
+            ("wgmma_nn_bf16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 30: measured at 4 problems: 3 % faster than the next
     if (
@@ -719,11 +639,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=30,
-            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            30,
+            ("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 31: measured at 3 problems: 6 % faster than the next
     if (
@@ -741,13 +660,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1012
         and k <= 2172
     ):
-        return Choice(
-            route=31,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(31, ("wgmma_nn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 32: measured at 1 problem: 17 % faster than the next
     if (
         align_a >= 16
@@ -765,13 +678,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
         and k <= 2172
     ):
-        return Choice(
-            route=32,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(32, ("wgmma_nn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 33: measured at 2 problems: 1.2 % behind the best
     if (
@@ -785,11 +692,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 443
     ):
         return Choice(
-            route=33,
-            kernels=("mma_nn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            33,
+            ("mma_nn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     # 34: measured at 5 problems: 1 % faster than the next
     if (
@@ -809,11 +715,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=34,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            34,
+            ("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     # 35: measured at 4 problems: 5 % faster than the next
     if (
@@ -831,13 +736,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
         and k >= 444
     ):
-        return Choice(
-            route=35,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(35, ("wgmma_nn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 36: measured at 6 problems: as fast as the best
     if (
         align_a >= 16
@@ -856,11 +755,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=36,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            36,
+            ("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     # 37: measured at 2 problems: 2 % faster than the next
     if (
@@ -878,11 +776,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=37,
-            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            37,
+            ("wgmma_nn_bf16_64x128x64_w1_s8",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
         )
     # 38: not measured: as the nearest measured problem
     if (
@@ -900,11 +797,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=38,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            38,
+            ("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
+            (min(tiles_192x256, sms // 2) * 2,),
+            (),
         )
     # 39: measured at 1 problem: as fast as the best
     if (
@@ -924,11 +820,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=39,
-            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            39,
+            ("wgmma_nn_bf16_64x128x64_w1_s8",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
         )
     # 40: not measured: as the nearest measured problem
     if (
@@ -941,13 +836,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
         and k <= 4525
     ):
-        return Choice(
-            route=40,
-            kernels=("mma_nn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(40, ("mma_nn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     # 41: measured at 3 problems: 9 % faster than the next
     if (
         align_a >= 16
@@ -962,11 +851,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4095
     ):
         return Choice(
-            route=41,
-            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            41,
+            ("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 42: measured at 3 problems: 8 % faster than the next
     if (
@@ -980,11 +868,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=42,
-            kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            42,
+            ("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     # 43: not measured: as the nearest measured problem
     if (
@@ -1004,11 +891,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=43,
-            kernels=("wgmma_nn_bf16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            43,
+            ("wgmma_nn_bf16_128x224x64_w2_s4",),
+            (min(tiles_128x224, sms // 1) * 1,),
+            (),
         )
     # 44: measured at 5 problems: 15 % faster than the next
     if (
@@ -1025,13 +911,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 724
         and n <= 1773
     ):
-        return Choice(
-            route=44,
-            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(44, ("wgmma_nn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 45: not measured: as the nearest measured problem
     if (
         align_a >= 16
@@ -1049,11 +929,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 3547
     ):
         return Choice(
-            route=45,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            45,
+            ("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
+            (min(tiles_192x256, sms // 2) * 2,),
+            (),
         )
     # 46: measured at 5 problems: 8 % faster than the next
     if (
@@ -1070,13 +949,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 128
         and n <= 1773
     ):
-        return Choice(
-            route=46,
-            kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(46, ("wgmma_nn_bf16_64x16x256_w1_s5",), (min(tiles_64x16, sms // 1) * 1,), ())
     # 47: measured at 4 problems: 0.2 % behind the best
     if (
         align_a >= 16
@@ -1093,11 +966,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
     ):
         return Choice(
-            route=47,
-            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            47,
+            ("wgmma_nn_bf16_64x128x64_w1_s8",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 48: measured at 3 problems: 7 % faster than the next
@@ -1112,11 +984,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
     ):
         return Choice(
-            route=48,
-            kernels=("mma_nn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            48,
+            ("mma_nn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     # 49: measured at 4 problems: 10 % faster than the next
     if (
@@ -1133,11 +1004,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
     ):
         return Choice(
-            route=49,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            49,
+            ("wgmma_nn_bf16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 50: measured at 5 problems: as fast as the best
     if (
@@ -1150,11 +1020,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
     ):
         return Choice(
-            route=50,
-            kernels=("mma_nn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            50,
+            ("mma_nn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     # 51: measured at 5 problems: 12 % faster than the next
     if (
@@ -1171,13 +1040,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 256
         and n <= 5792
     ):
-        return Choice(
-            route=51,
-            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(51, ("wgmma_nn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 52: not measured: as the nearest measured problem
     if (
         align_a >= 16
@@ -1194,11 +1057,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 1255
     ):
         return Choice(
-            route=52,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            52,
+            ("wgmma_nn_bf16_128x256x64_w2_s4_c2x1_r232",),
+            (min(tiles_256x256, sms // 2) * 2,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 53: measured at 19 problems: 2 % faster than the next
@@ -1211,11 +1073,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 10836
     ):
         return Choice(
-            route=53,
-            kernels=("mma_nn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            53,
+            ("mma_nn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     # 54: measured at 3 problems: 11 % faster than the next
     if (
@@ -1230,11 +1091,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
     ):
         return Choice(
-            route=54,
-            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            54,
+            ("wgmma_nn_bf16_64x128x64_w1_s8",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
         )
     # 55: measured at 1 problem: 105 % faster than the next
     if (
@@ -1245,58 +1105,32 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a >= 16
         and align_b >= 8
     ):
-        return Choice(
-            route=55,
-            kernels=("mma_nn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(55, ("mma_nn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 56: measured at 1 problem: 144 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_b >= 16:
-        return Choice(
-            route=56,
-            kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(56, ("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 57: measured at 2 problems: 163 % faster than the next
     if chunks <= 1 and align_b >= 16:
         return Choice(
-            route=57,
-            kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            57,
+            ("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     # 58: measured at 1 problem: 112 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1026 and align_a >= 16:
-        return Choice(
-            route=58,
-            kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(58, ("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 59: measured at 2 problems: 147 % faster than the next
     if chunks <= 1 and m >= 17 and align_a >= 16:
         return Choice(
-            route=59,
-            kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            59,
+            ("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     # 60: measured at 3 problems: 71 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_a >= 16:
-        return Choice(
-            route=60,
-            kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(60, ("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 61: measured at 1 problem: 99 % faster than the next
     if (
         align_a >= 4
@@ -1307,13 +1141,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a >= 8
         and align_b >= 8
     ):
-        return Choice(
-            route=61,
-            kernels=("mma_nn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(61, ("mma_nn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 62: measured at 2 problems: 83 % faster than the next
     if (
         align_a >= 4
@@ -1323,40 +1151,26 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a >= 8
         and align_b >= 8
     ):
-        return Choice(
-            route=62,
-            kernels=("mma_nn_bf16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(62, ("mma_nn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 63: measured at 2 problems: 93 % faster than the next
     if chunks <= 1 and m >= 129:
         return Choice(
-            route=63,
-            kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            63,
+            ("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     # 64: measured at 1 problem: 41 % faster than the next
     if chunks <= 1 and m >= 17 and n >= 1027:
         return Choice(
-            route=64,
-            kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            64,
+            ("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     # 65: measured at 3 problems: 145 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
-        return Choice(
-            route=65,
-            kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(65, ("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     return None
 
 

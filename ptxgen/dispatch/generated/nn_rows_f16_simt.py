@@ -1,6 +1,6 @@
-"""Dispatch of the NN products under the plan "rows", f16, simt tier.
+"""Dispatch of NN rows f16 simt: products under the plan 'rows'.
 
-Generated from ptxgen.tiles.ROUTES["NN", "rows", "f16", "simt"]; do not edit.
+Generated from ptxgen.tiles.TABLES["NN", "rows", "f16", "simt"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -21,13 +21,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 2
         and n <= 2048
     ):
-        return Choice(
-            route=0,
-            kernels=("simt_nn_f16_2x16x32_1x1_w1x1l2x16_s4_kv_slices8",),
-            grids=(tiles_2x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(0, ("simt_nn_f16_2x16x32_1x1_w1x1l2x16_s4_kv_slices8",), (tiles_2x16,), ())
     tiles_4x16 = -(-m // 4) * -(-n // 16)
     # 1: M <= 16: chunks side by side
     if (
@@ -38,13 +32,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 16
         and n <= 2048
     ):
-        return Choice(
-            route=1,
-            kernels=("simt_nn_f16_4x16x32_1x2_w1x1l4x8_s4_kv_slices8",),
-            grids=(tiles_4x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(1, ("simt_nn_f16_4x16x32_1x2_w1x1l4x8_s4_kv_slices8",), (tiles_4x16,), ())
     tiles_16x16 = -(-m // 16) * -(-n // 16)
     # 2: M <= 32: chunks side by side
     if (
@@ -55,43 +43,19 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 32
         and n <= 2048
     ):
-        return Choice(
-            route=2,
-            kernels=("simt_nn_f16_16x16x32_4x2_w1x1l4x8_s3_sv_slices8",),
-            grids=(tiles_16x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(2, ("simt_nn_f16_16x16x32_4x2_w1x1l4x8_s3_sv_slices8",), (tiles_16x16,), ())
     tiles_2x32 = -(-m // 2) * -(-n // 32)
     # 3: M <= 4: chunks side by side
     if align_a >= 8 and align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 4:
-        return Choice(
-            route=3,
-            kernels=("simt_nn_f16_2x32x32_1x2_w1x1l2x16_s4_sv_slices8",),
-            grids=(tiles_2x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(3, ("simt_nn_f16_2x32x32_1x2_w1x1l2x16_s4_sv_slices8",), (tiles_2x32,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 4: M <= 8: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(
-            route=4,
-            kernels=("simt_nn_f16_8x32x32_4x2_w1x1l2x16_s4_kv_slices8",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(4, ("simt_nn_f16_8x32x32_4x2_w1x1l2x16_s4_kv_slices8",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 5: M <= 16: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(
-            route=5,
-            kernels=("simt_nn_f16_16x32x32_4x4_w1x1l4x8_s4_kv_slices8",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(5, ("simt_nn_f16_16x32x32_4x4_w1x1l4x8_s4_kv_slices8",), (tiles_16x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 6: the largest tile that gives 6/4 of the SMs one
     if (
@@ -102,11 +66,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=6,
-            kernels=("simt_nn_f16_128x128x8_8x16_w4x1l4x8_s2_sp_slices1_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("simt_nn_f16_128x128x8_8x16_w4x1l4x8_s2_sp_slices1_c2",),
+            (tiles_128x128,),
+            (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 7: the largest tile that gives 3/4 of the SMs one
@@ -117,13 +80,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
         and sms * 3 <= tiles_64x64 * 4
     ):
-        return Choice(
-            route=7,
-            kernels=("simt_nn_f16_64x64x8_16x8_w1x1l4x8_s2_sp_slices8",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(7, ("simt_nn_f16_64x64x8_16x8_w1x1l4x8_s2_sp_slices8",), (tiles_64x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 8: the largest tile that gives 3/4 of the SMs one
     if (
@@ -133,13 +90,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
         and sms * 3 <= tiles_32x64 * 4
     ):
-        return Choice(
-            route=8,
-            kernels=("simt_nn_f16_32x64x16_8x8_w1x1l4x8_s2_sp_slices8",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(8, ("simt_nn_f16_32x64x16_8x8_w1x1l4x8_s2_sp_slices8",), (tiles_32x64,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 9: M <= 32: chunks side by side
     if (
@@ -149,13 +100,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
         and (m <= 32 or sms * 3 <= tiles_32x32 * 4)
     ):
-        return Choice(
-            route=9,
-            kernels=("simt_nn_f16_32x32x32_4x8_w1x1l8x4_s2_sp_slices8",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(9, ("simt_nn_f16_32x32x32_4x8_w1x1l8x4_s2_sp_slices8",), (tiles_32x32,), ())
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 10: few outputs, split
     if (
@@ -165,13 +110,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
         and sms * 4 > tiles_128x128 * 4
     ):
-        return Choice(
-            route=10,
-            kernels=("simt_nn_f16_32x16x32_4x4_w1x1l8x4_s3_sv_slices8",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(10, ("simt_nn_f16_32x16x32_4x4_w1x1l8x4_s3_sv_slices8",), (tiles_32x16,), ())
     tiles_4x128 = -(-m // 4) * -(-n // 128)
     # 11: M <= 8: the weight streams once
     if (
@@ -182,13 +121,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 8
         and n >= 4096
     ):
-        return Choice(
-            route=11,
-            kernels=("simt_nn_f16_4x128x32_2x2_w1x4l2x16_s6_kv",),
-            grids=(tiles_4x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(11, ("simt_nn_f16_4x128x32_2x2_w1x4l2x16_s6_kv",), (tiles_4x128,), ())
     tiles_16x128 = -(-m // 16) * -(-n // 128)
     # 12: M <= 16: the weight streams once
     if (
@@ -199,13 +132,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 16
         and n >= 4096
     ):
-        return Choice(
-            route=12,
-            kernels=("simt_nn_f16_16x128x32_8x2_w1x4l2x16_s5_sv",),
-            grids=(tiles_16x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(12, ("simt_nn_f16_16x128x32_8x2_w1x4l2x16_s5_sv",), (tiles_16x128,), ())
     tiles_32x128 = -(-m // 32) * -(-n // 128)
     # 13: M <= 32: the weight streams once
     if (
@@ -216,13 +143,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 32
         and n >= 4096
     ):
-        return Choice(
-            route=13,
-            kernels=("simt_nn_f16_32x128x32_8x4_w1x4l4x8_s4_sv",),
-            grids=(tiles_32x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(13, ("simt_nn_f16_32x128x32_8x4_w1x4l4x8_s4_sv",), (tiles_32x128,), ())
     # 14: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 8
@@ -232,13 +153,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            route=14,
-            kernels=("simt_nn_f16_128x128x16_8x8_w4x2l4x8_s2_sp_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(14, ("simt_nn_f16_128x128x16_8x8_w4x2l4x8_s2_sp_c2",), (tiles_128x128,), ())
     # 15: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 8
@@ -248,13 +163,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(
-            route=15,
-            kernels=("simt_nn_f16_64x64x16_8x4_w2x2l4x8_s2_sp_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(15, ("simt_nn_f16_64x64x16_8x4_w2x2l4x8_s2_sp_c4",), (tiles_64x64,), ())
     # 16: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -264,13 +173,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 4 <= tiles_32x32 * 4
     ):
-        return Choice(
-            route=16,
-            kernels=("simt_nn_f16_32x32x32_4x4_w2x1l4x8_s5_kv_c4",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(16, ("simt_nn_f16_32x32x32_4x4_w2x1l4x8_s5_kv_c4",), (tiles_32x32,), ())
     # 17: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16
@@ -279,47 +182,22 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(
-            route=17,
-            kernels=("simt_nn_f16_16x32x64_2x2_w2x2l4x8_s4_kv_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(17, ("simt_nn_f16_16x32x64_2x2_w2x2l4x8_s4_kv_c4",), (tiles_16x32,), ())
     # 18: unaligned, few outputs, split
     if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(
-            route=18,
-            kernels=("simt_nn_f16_32x32x16_8x4_w1x1l4x8_s2_ts_slices8",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(18, ("simt_nn_f16_32x32x16_8x4_w1x1l4x8_s2_ts_slices8",), (tiles_32x32,), ())
     # 19: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(
-            route=19,
-            kernels=("simt_nn_f16_128x128x8_16x8_w2x2l4x8_s2_ts_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(19, ("simt_nn_f16_128x128x8_16x8_w2x2l4x8_s2_ts_c2",), (tiles_128x128,), ())
     # 20: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(
-            route=20,
-            kernels=("simt_nn_f16_16x32x96_2x2_w2x2l4x8_s2_ts_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(20, ("simt_nn_f16_16x32x96_2x2_w2x2l4x8_s2_ts_c4",), (tiles_16x32,), ())
     # 21: everything else: any size, alignment and plan
     return Choice(
-        route=21,
-        kernels=("simt_nn_f16_64x64x16_8x4_w2x2l4x8_s2_ts_slices1_persistent",),
-        grids=(min(tiles_64x64, 2147483647),),
-        workspace=0,
-        chunk=chunk,
+        21,
+        ("simt_nn_f16_64x64x16_8x4_w2x2l4x8_s2_ts_slices1_persistent",),
+        (min(tiles_64x64, 2147483647),),
+        (),
     )
 
 
@@ -337,13 +215,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 2
         and n <= 2048
     ):
-        return Choice(
-            route=0,
-            kernels=("simt_nn_f16_2x16x32_1x1_w1x1l2x16_s4_kv_slices8",),
-            grids=(tiles_2x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(0, ("simt_nn_f16_2x16x32_1x1_w1x1l2x16_s4_kv_slices8",), (tiles_2x16,), ())
     tiles_4x16 = -(-m // 4) * -(-n // 16)
     # 1: M <= 16: chunks side by side
     if (
@@ -354,13 +226,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 16
         and n <= 2048
     ):
-        return Choice(
-            route=1,
-            kernels=("simt_nn_f16_4x16x32_1x2_w1x1l4x8_s4_kv_slices8",),
-            grids=(tiles_4x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(1, ("simt_nn_f16_4x16x32_1x2_w1x1l4x8_s4_kv_slices8",), (tiles_4x16,), ())
     tiles_16x16 = -(-m // 16) * -(-n // 16)
     # 2: M <= 32: chunks side by side
     if (
@@ -371,33 +237,15 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 32
         and n <= 2048
     ):
-        return Choice(
-            route=2,
-            kernels=("simt_nn_f16_16x16x32_4x2_w1x1l4x8_s3_sv_slices8",),
-            grids=(tiles_16x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(2, ("simt_nn_f16_16x16x32_4x2_w1x1l4x8_s3_sv_slices8",), (tiles_16x16,), ())
     tiles_2x32 = -(-m // 2) * -(-n // 32)
     # 3: M <= 4: chunks side by side
     if align_a >= 8 and align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 4:
-        return Choice(
-            route=3,
-            kernels=("simt_nn_f16_2x32x32_1x2_w1x1l2x16_s4_sv_slices8",),
-            grids=(tiles_2x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(3, ("simt_nn_f16_2x32x32_1x2_w1x1l2x16_s4_sv_slices8",), (tiles_2x32,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 4: M <= 8: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(
-            route=4,
-            kernels=("simt_nn_f16_8x32x32_4x2_w1x1l2x16_s4_kv_slices8",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(4, ("simt_nn_f16_8x32x32_4x2_w1x1l2x16_s4_kv_slices8",), (tiles_8x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 6: the largest tile that gives 6/4 of the SMs one
     if (
@@ -408,11 +256,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=6,
-            kernels=("simt_nn_f16_128x128x8_8x16_w4x1l4x8_s2_sp_slices1_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("simt_nn_f16_128x128x8_8x16_w4x1l4x8_s2_sp_slices1_c2",),
+            (tiles_128x128,),
+            (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 7: the largest tile that gives 3/4 of the SMs one
@@ -423,13 +270,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
         and sms * 3 <= tiles_64x64 * 4
     ):
-        return Choice(
-            route=7,
-            kernels=("simt_nn_f16_64x64x8_16x8_w1x1l4x8_s2_sp_slices8",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(7, ("simt_nn_f16_64x64x8_16x8_w1x1l4x8_s2_sp_slices8",), (tiles_64x64,), ())
     tiles_4x128 = -(-m // 4) * -(-n // 128)
     # 11: M <= 8: the weight streams once
     if (
@@ -440,13 +281,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 8
         and n >= 4096
     ):
-        return Choice(
-            route=11,
-            kernels=("simt_nn_f16_4x128x32_2x2_w1x4l2x16_s6_kv",),
-            grids=(tiles_4x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(11, ("simt_nn_f16_4x128x32_2x2_w1x4l2x16_s6_kv",), (tiles_4x128,), ())
     tiles_16x128 = -(-m // 16) * -(-n // 128)
     # 12: M <= 16: the weight streams once
     if (
@@ -457,13 +292,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 16
         and n >= 4096
     ):
-        return Choice(
-            route=12,
-            kernels=("simt_nn_f16_16x128x32_8x2_w1x4l2x16_s5_sv",),
-            grids=(tiles_16x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(12, ("simt_nn_f16_16x128x32_8x2_w1x4l2x16_s5_sv",), (tiles_16x128,), ())
     tiles_32x128 = -(-m // 32) * -(-n // 128)
     # 13: M <= 32: the weight streams once
     if (
@@ -474,13 +303,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 32
         and n >= 4096
     ):
-        return Choice(
-            route=13,
-            kernels=("simt_nn_f16_32x128x32_8x4_w1x4l4x8_s4_sv",),
-            grids=(tiles_32x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(13, ("simt_nn_f16_32x128x32_8x4_w1x4l4x8_s4_sv",), (tiles_32x128,), ())
     # 14: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 8
@@ -490,13 +313,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            route=14,
-            kernels=("simt_nn_f16_128x128x16_8x8_w4x2l4x8_s2_sp_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(14, ("simt_nn_f16_128x128x16_8x8_w4x2l4x8_s2_sp_c2",), (tiles_128x128,), ())
     # 15: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 8
@@ -506,13 +323,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(
-            route=15,
-            kernels=("simt_nn_f16_64x64x16_8x4_w2x2l4x8_s2_sp_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(15, ("simt_nn_f16_64x64x16_8x4_w2x2l4x8_s2_sp_c4",), (tiles_64x64,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 16: the largest tile that gives 4/4 of the SMs one
     if (
@@ -523,13 +334,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 4 <= tiles_32x32 * 4
     ):
-        return Choice(
-            route=16,
-            kernels=("simt_nn_f16_32x32x32_4x4_w2x1l4x8_s5_kv_c4",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(16, ("simt_nn_f16_32x32x32_4x4_w2x1l4x8_s5_kv_c4",), (tiles_32x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 17: few outputs: many small tiles shorten the wait
     if (
@@ -539,47 +344,22 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(
-            route=17,
-            kernels=("simt_nn_f16_16x32x64_2x2_w2x2l4x8_s4_kv_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(17, ("simt_nn_f16_16x32x64_2x2_w2x2l4x8_s4_kv_c4",), (tiles_16x32,), ())
     # 18: unaligned, few outputs, split
     if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(
-            route=18,
-            kernels=("simt_nn_f16_32x32x16_8x4_w1x1l4x8_s2_ts_slices8",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(18, ("simt_nn_f16_32x32x16_8x4_w1x1l4x8_s2_ts_slices8",), (tiles_32x32,), ())
     # 19: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(
-            route=19,
-            kernels=("simt_nn_f16_128x128x8_16x8_w2x2l4x8_s2_ts_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(19, ("simt_nn_f16_128x128x8_16x8_w2x2l4x8_s2_ts_c2",), (tiles_128x128,), ())
     # 20: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(
-            route=20,
-            kernels=("simt_nn_f16_16x32x96_2x2_w2x2l4x8_s2_ts_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(20, ("simt_nn_f16_16x32x96_2x2_w2x2l4x8_s2_ts_c4",), (tiles_16x32,), ())
     # 21: everything else: any size, alignment and plan
     return Choice(
-        route=21,
-        kernels=("simt_nn_f16_64x64x16_8x4_w2x2l4x8_s2_ts_slices1_persistent",),
-        grids=(min(tiles_64x64, 2147483647),),
-        workspace=0,
-        chunk=chunk,
+        21,
+        ("simt_nn_f16_64x64x16_8x4_w2x2l4x8_s2_ts_slices1_persistent",),
+        (min(tiles_64x64, 2147483647),),
+        (),
     )
 
 

@@ -1,6 +1,6 @@
-"""Dispatch of the NT products under the plan "rows", bf16, simt tier.
+"""Dispatch of NT rows bf16 simt: products under the plan 'rows'.
 
-Generated from ptxgen.tiles.ROUTES["NT", "rows", "bf16", "simt"]; do not edit.
+Generated from ptxgen.tiles.TABLES["NT", "rows", "bf16", "simt"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -21,13 +21,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 4
         and (n <= 2048 or m <= 1)
     ):
-        return Choice(
-            route=0,
-            kernels=("simt_nt_bf16_1x16x64_1x1_w1x1l1x16_s4_kk_slices8",),
-            grids=(tiles_1x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(0, ("simt_nt_bf16_1x16x64_1x1_w1x1l1x16_s4_kk_slices8",), (tiles_1x16,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 1: M <= 16: chunks side by side
     if (
@@ -38,23 +32,11 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 16
         and n <= 2048
     ):
-        return Choice(
-            route=1,
-            kernels=("simt_nt_bf16_8x16x64_2x2_w1x1l4x8_s3_kk_slices8",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(1, ("simt_nt_bf16_8x16x64_2x2_w1x1l4x8_s3_kk_slices8",), (tiles_8x16,), ())
     tiles_4x32 = -(-m // 4) * -(-n // 32)
     # 2: M <= 4: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
-        return Choice(
-            route=2,
-            kernels=("simt_nt_bf16_4x32x64_1x4_w1x1l4x8_s3_kk_slices8",),
-            grids=(tiles_4x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(2, ("simt_nt_bf16_4x32x64_1x4_w1x1l4x8_s3_kk_slices8",), (tiles_4x32,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 3: M <= 32: chunks side by side
     if (
@@ -65,23 +47,11 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 32
         and (n <= 2048 or m <= 8)
     ):
-        return Choice(
-            route=3,
-            kernels=("simt_nt_bf16_8x32x64_2x4_w1x1l4x8_s3_kk_slices8",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(3, ("simt_nt_bf16_8x32x64_2x4_w1x1l4x8_s3_kk_slices8",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: M <= 16: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(
-            route=4,
-            kernels=("simt_nt_bf16_16x32x32_4x4_w1x1l4x8_s4_kk_slices8",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(4, ("simt_nt_bf16_16x32x32_4x4_w1x1l4x8_s4_kk_slices8",), (tiles_16x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 5: the largest tile that gives 6/4 of the SMs one
     if (
@@ -92,11 +62,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=5,
-            kernels=("simt_nt_bf16_128x128x8_8x16_w4x1l4x8_s2_ss_slices1_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("simt_nt_bf16_128x128x8_8x16_w4x1l4x8_s2_ss_slices1_c2",),
+            (tiles_128x128,),
+            (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 6: the largest tile that gives 3/4 of the SMs one
@@ -107,13 +76,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
         and sms * 3 <= tiles_64x64 * 4
     ):
-        return Choice(
-            route=6,
-            kernels=("simt_nt_bf16_64x64x8_16x8_w1x1l4x8_s2_ss_slices8",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(6, ("simt_nt_bf16_64x64x8_16x8_w1x1l4x8_s2_ss_slices8",), (tiles_64x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 7: the largest tile that gives 3/4 of the SMs one
     if (
@@ -123,13 +86,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
         and sms * 3 <= tiles_32x64 * 4
     ):
-        return Choice(
-            route=7,
-            kernels=("simt_nt_bf16_32x64x16_8x8_w1x1l4x8_s2_ss_slices8",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(7, ("simt_nt_bf16_32x64x16_8x8_w1x1l4x8_s2_ss_slices8",), (tiles_32x64,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 8: M <= 32: chunks side by side
     if (
@@ -139,13 +96,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
         and (m <= 32 or sms * 3 <= tiles_32x32 * 4)
     ):
-        return Choice(
-            route=8,
-            kernels=("simt_nt_bf16_32x32x32_4x8_w1x1l8x4_s2_ss_slices8",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(8, ("simt_nt_bf16_32x32x32_4x8_w1x1l8x4_s2_ss_slices8",), (tiles_32x32,), ())
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 9: few outputs, split
     if (
@@ -155,13 +106,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
         and sms * 4 > tiles_128x128 * 4
     ):
-        return Choice(
-            route=9,
-            kernels=("simt_nt_bf16_32x16x32_4x4_w1x1l8x4_s3_sk_slices8",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(9, ("simt_nt_bf16_32x16x32_4x4_w1x1l8x4_s3_sk_slices8",), (tiles_32x16,), ())
     tiles_4x128 = -(-m // 4) * -(-n // 128)
     # 10: M <= 4: the weight streams once
     if (
@@ -172,13 +117,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 4
         and n >= 4096
     ):
-        return Choice(
-            route=10,
-            kernels=("simt_nt_bf16_4x128x64_2x2_w1x4l2x16_s3_kk",),
-            grids=(tiles_4x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(10, ("simt_nt_bf16_4x128x64_2x2_w1x4l2x16_s3_kk",), (tiles_4x128,), ())
     tiles_8x128 = -(-m // 8) * -(-n // 128)
     # 11: M <= 16: the weight streams once
     if (
@@ -189,13 +128,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 16
         and n >= 4096
     ):
-        return Choice(
-            route=11,
-            kernels=("simt_nt_bf16_8x128x64_4x2_w1x4l2x16_s3_sk",),
-            grids=(tiles_8x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(11, ("simt_nt_bf16_8x128x64_4x2_w1x4l2x16_s3_sk",), (tiles_8x128,), ())
     tiles_16x128 = -(-m // 16) * -(-n // 128)
     # 12: M <= 32: the weight streams once
     if (
@@ -206,13 +139,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 32
         and n >= 4096
     ):
-        return Choice(
-            route=12,
-            kernels=("simt_nt_bf16_16x128x64_4x4_w1x4l4x8_s3_sk",),
-            grids=(tiles_16x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(12, ("simt_nt_bf16_16x128x64_4x4_w1x4l4x8_s3_sk",), (tiles_16x128,), ())
     # 13: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 8
@@ -222,13 +149,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            route=13,
-            kernels=("simt_nt_bf16_128x128x16_8x8_w4x2l4x8_s2_ss_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(13, ("simt_nt_bf16_128x128x16_8x8_w4x2l4x8_s2_ss_c2",), (tiles_128x128,), ())
     # 14: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 8
@@ -238,13 +159,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(
-            route=14,
-            kernels=("simt_nt_bf16_64x64x16_8x4_w2x2l4x8_s2_ss_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(14, ("simt_nt_bf16_64x64x16_8x4_w2x2l4x8_s2_ss_c4",), (tiles_64x64,), ())
     # 15: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -254,13 +169,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 4 <= tiles_32x32 * 4
     ):
-        return Choice(
-            route=15,
-            kernels=("simt_nt_bf16_32x32x32_4x4_w2x1l4x8_s5_kk_c4",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(15, ("simt_nt_bf16_32x32x32_4x4_w2x1l4x8_s5_kk_c4",), (tiles_32x32,), ())
     # 16: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16
@@ -269,47 +178,22 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(
-            route=16,
-            kernels=("simt_nt_bf16_16x32x64_2x2_w2x2l4x8_s4_kk_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(16, ("simt_nt_bf16_16x32x64_2x2_w2x2l4x8_s4_kk_c4",), (tiles_16x32,), ())
     # 17: unaligned, few outputs, split
     if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(
-            route=17,
-            kernels=("simt_nt_bf16_32x32x16_8x4_w1x1l4x8_s2_tt_slices8",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(17, ("simt_nt_bf16_32x32x16_8x4_w1x1l4x8_s2_tt_slices8",), (tiles_32x32,), ())
     # 18: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(
-            route=18,
-            kernels=("simt_nt_bf16_128x128x8_16x8_w2x2l4x8_s2_tt_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(18, ("simt_nt_bf16_128x128x8_16x8_w2x2l4x8_s2_tt_c2",), (tiles_128x128,), ())
     # 19: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(
-            route=19,
-            kernels=("simt_nt_bf16_16x32x96_2x2_w2x2l4x8_s2_tt_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(19, ("simt_nt_bf16_16x32x96_2x2_w2x2l4x8_s2_tt_c4",), (tiles_16x32,), ())
     # 20: everything else: any size, alignment and plan
     return Choice(
-        route=20,
-        kernels=("simt_nt_bf16_64x64x16_8x4_w2x2l4x8_s2_tt_slices1_persistent",),
-        grids=(min(tiles_64x64, 2147483647),),
-        workspace=0,
-        chunk=chunk,
+        20,
+        ("simt_nt_bf16_64x64x16_8x4_w2x2l4x8_s2_tt_slices1_persistent",),
+        (min(tiles_64x64, 2147483647),),
+        (),
     )
 
 
@@ -327,13 +211,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 4
         and (n <= 2048 or m <= 1)
     ):
-        return Choice(
-            route=0,
-            kernels=("simt_nt_bf16_1x16x64_1x1_w1x1l1x16_s4_kk_slices8",),
-            grids=(tiles_1x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(0, ("simt_nt_bf16_1x16x64_1x1_w1x1l1x16_s4_kk_slices8",), (tiles_1x16,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 1: M <= 16: chunks side by side
     if (
@@ -344,13 +222,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 16
         and n <= 2048
     ):
-        return Choice(
-            route=1,
-            kernels=("simt_nt_bf16_8x16x64_2x2_w1x1l4x8_s3_kk_slices8",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(1, ("simt_nt_bf16_8x16x64_2x2_w1x1l4x8_s3_kk_slices8",), (tiles_8x16,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 5: the largest tile that gives 6/4 of the SMs one
     if (
@@ -361,11 +233,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=5,
-            kernels=("simt_nt_bf16_128x128x8_8x16_w4x1l4x8_s2_ss_slices1_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("simt_nt_bf16_128x128x8_8x16_w4x1l4x8_s2_ss_slices1_c2",),
+            (tiles_128x128,),
+            (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 6: the largest tile that gives 3/4 of the SMs one
@@ -376,13 +247,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
         and sms * 3 <= tiles_64x64 * 4
     ):
-        return Choice(
-            route=6,
-            kernels=("simt_nt_bf16_64x64x8_16x8_w1x1l4x8_s2_ss_slices8",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(6, ("simt_nt_bf16_64x64x8_16x8_w1x1l4x8_s2_ss_slices8",), (tiles_64x64,), ())
     tiles_4x128 = -(-m // 4) * -(-n // 128)
     # 10: M <= 4: the weight streams once
     if (
@@ -393,13 +258,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 4
         and n >= 4096
     ):
-        return Choice(
-            route=10,
-            kernels=("simt_nt_bf16_4x128x64_2x2_w1x4l2x16_s3_kk",),
-            grids=(tiles_4x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(10, ("simt_nt_bf16_4x128x64_2x2_w1x4l2x16_s3_kk",), (tiles_4x128,), ())
     tiles_8x128 = -(-m // 8) * -(-n // 128)
     # 11: M <= 16: the weight streams once
     if (
@@ -410,13 +269,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 16
         and n >= 4096
     ):
-        return Choice(
-            route=11,
-            kernels=("simt_nt_bf16_8x128x64_4x2_w1x4l2x16_s3_sk",),
-            grids=(tiles_8x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(11, ("simt_nt_bf16_8x128x64_4x2_w1x4l2x16_s3_sk",), (tiles_8x128,), ())
     tiles_16x128 = -(-m // 16) * -(-n // 128)
     # 12: M <= 32: the weight streams once
     if (
@@ -427,13 +280,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 32
         and n >= 4096
     ):
-        return Choice(
-            route=12,
-            kernels=("simt_nt_bf16_16x128x64_4x4_w1x4l4x8_s3_sk",),
-            grids=(tiles_16x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(12, ("simt_nt_bf16_16x128x64_4x4_w1x4l4x8_s3_sk",), (tiles_16x128,), ())
     # 13: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 8
@@ -443,13 +290,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            route=13,
-            kernels=("simt_nt_bf16_128x128x16_8x8_w4x2l4x8_s2_ss_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(13, ("simt_nt_bf16_128x128x16_8x8_w4x2l4x8_s2_ss_c2",), (tiles_128x128,), ())
     # 14: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 8
@@ -459,13 +300,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(
-            route=14,
-            kernels=("simt_nt_bf16_64x64x16_8x4_w2x2l4x8_s2_ss_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(14, ("simt_nt_bf16_64x64x16_8x4_w2x2l4x8_s2_ss_c4",), (tiles_64x64,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 15: the largest tile that gives 4/4 of the SMs one
     if (
@@ -476,13 +311,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 4 <= tiles_32x32 * 4
     ):
-        return Choice(
-            route=15,
-            kernels=("simt_nt_bf16_32x32x32_4x4_w2x1l4x8_s5_kk_c4",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(15, ("simt_nt_bf16_32x32x32_4x4_w2x1l4x8_s5_kk_c4",), (tiles_32x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 16: few outputs: many small tiles shorten the wait
     if (
@@ -492,47 +321,22 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(
-            route=16,
-            kernels=("simt_nt_bf16_16x32x64_2x2_w2x2l4x8_s4_kk_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(16, ("simt_nt_bf16_16x32x64_2x2_w2x2l4x8_s4_kk_c4",), (tiles_16x32,), ())
     # 17: unaligned, few outputs, split
     if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(
-            route=17,
-            kernels=("simt_nt_bf16_32x32x16_8x4_w1x1l4x8_s2_tt_slices8",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(17, ("simt_nt_bf16_32x32x16_8x4_w1x1l4x8_s2_tt_slices8",), (tiles_32x32,), ())
     # 18: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(
-            route=18,
-            kernels=("simt_nt_bf16_128x128x8_16x8_w2x2l4x8_s2_tt_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(18, ("simt_nt_bf16_128x128x8_16x8_w2x2l4x8_s2_tt_c2",), (tiles_128x128,), ())
     # 19: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(
-            route=19,
-            kernels=("simt_nt_bf16_16x32x96_2x2_w2x2l4x8_s2_tt_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(19, ("simt_nt_bf16_16x32x96_2x2_w2x2l4x8_s2_tt_c4",), (tiles_16x32,), ())
     # 20: everything else: any size, alignment and plan
     return Choice(
-        route=20,
-        kernels=("simt_nt_bf16_64x64x16_8x4_w2x2l4x8_s2_tt_slices1_persistent",),
-        grids=(min(tiles_64x64, 2147483647),),
-        workspace=0,
-        chunk=chunk,
+        20,
+        ("simt_nt_bf16_64x64x16_8x4_w2x2l4x8_s2_tt_slices1_persistent",),
+        (min(tiles_64x64, 2147483647),),
+        (),
     )
 
 

@@ -1,4 +1,4 @@
-"""Dispatch of the NT products under the plan "rows", f16, tc tier.
+"""Dispatch of NT rows f16 tc: products under the plan 'rows'.
 
 On NVIDIA H200 with 132 SMs, by its profile.
 
@@ -31,11 +31,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=0,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            0,
+            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 1: measured at 4 problems: 2 % faster than the next
@@ -54,13 +53,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
         and k <= 3547
     ):
-        return Choice(
-            route=1,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(1, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_128x112 = -(-m // 128) * -(-n // 112)
     # 2: measured at 1 problem: 1 % faster than the next
     if (
@@ -79,11 +72,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=2,
-            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            2,
+            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            (min(tiles_128x112, sms // 1) * 1,),
+            (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 3: measured at 3 problems: 4 % faster than the next
@@ -105,11 +97,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=3,
-            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            3,
+            ("wgmma_nt_f16_128x224x64_w2_s4",),
+            (min(tiles_128x224, sms // 1) * 1,),
+            (),
         )
     # 4: not measured: as the nearest measured problem
     if (
@@ -128,11 +119,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
     ):
         return Choice(
-            route=4,
-            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            4,
+            ("wgmma_nt_f16_128x224x64_w2_s4",),
+            (min(tiles_128x224, sms // 1) * 1,),
+            (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 5: measured at 1 problem: as fast as the best
@@ -151,11 +141,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
     ):
         return Choice(
-            route=5,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 6: measured at 1 problem: 2 % faster than the next
     if (
@@ -174,11 +163,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 3547
     ):
         return Choice(
-            route=6,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 7: not measured: as the nearest measured problem
     if (
@@ -198,11 +186,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 10836
     ):
         return Choice(
-            route=7,
-            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            7,
+            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            (min(tiles_128x112, sms // 1) * 1,),
+            (),
         )
     # 8: measured at 1 problem: 1 % faster than the next
     if (
@@ -223,11 +210,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=8,
-            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            8,
+            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            (min(tiles_128x112, sms // 1) * 1,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 9: measured at 3 problems: as fast as the best
@@ -242,11 +228,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=9,
-            kernels=("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            9,
+            ("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 10: measured at 1 problem: 5 % faster than the next
@@ -266,13 +251,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
         and k <= 2172
     ):
-        return Choice(
-            route=10,
-            kernels=("wgmma_nt_f16_64x16x128_w1_s10",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(10, ("wgmma_nt_f16_64x16x128_w1_s10",), (min(tiles_64x16, sms // 1) * 1,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 11: measured at 4 problems: as fast as the best
     if (
@@ -287,11 +266,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=11,
-            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            11,
+            ("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 12: measured at 1 problem: 3 % faster than the next
     if (
@@ -310,13 +288,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 10836
         and k <= 1254
     ):
-        return Choice(
-            route=12,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(12, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 13: measured at 1 problem: 4 % faster than the next
     if (
@@ -335,13 +307,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 26841
         and k >= 6401
     ):
-        return Choice(
-            route=13,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(13, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 14: measured at 1 problem: as fast as the best
     if (
@@ -358,11 +324,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 26842
     ):
         return Choice(
-            route=14,
-            kernels=("wgmma_nt_f16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            14,
+            ("wgmma_nt_f16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 15: measured at 1 problem: 5 % faster than the next
@@ -382,13 +347,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 10836
         and k <= 1254
     ):
-        return Choice(
-            route=15,
-            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(15, ("wgmma_nt_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
     # 16: measured at 3 problems: 2 % faster than the next
     if (
         align_a >= 16
@@ -406,11 +365,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=16,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            16,
+            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     # 17: measured at 1 problem: 1 % faster than the next
     if (
@@ -428,11 +386,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 1254
     ):
         return Choice(
-            route=17,
-            kernels=("wgmma_nt_f16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            17,
+            ("wgmma_nt_f16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 18: measured at 1 problem: as fast as the best
@@ -448,11 +405,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 1254
     ):
         return Choice(
-            route=18,
-            kernels=("mma_nt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            18,
+            ("mma_nt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 19: not measured: as the nearest measured problem
@@ -472,11 +428,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=19,
-            kernels=("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            19,
+            ("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            (min(tiles_192x256, sms // 2) * 2,),
+            (),
         )
     # 20: measured at 2 problems: 1 % faster than the next
     if (
@@ -495,11 +450,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=20,
-            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            20,
+            ("wgmma_nt_f16_128x224x64_w2_s4",),
+            (min(tiles_128x224, sms // 1) * 1,),
+            (),
         )
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 21: measured at 6 problems: 7 % faster than the next
@@ -514,11 +468,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 3548
     ):
         return Choice(
-            route=21,
-            kernels=("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
+            21,
+            ("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x16,),
+            (),
         )
     # 22: measured at 4 problems: 2 % faster than the next
     if (
@@ -533,11 +486,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=22,
-            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            22,
+            ("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 23: measured at 4 problems: 5 % faster than the next
     if (
@@ -555,13 +507,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 627
         and k <= 2172
     ):
-        return Choice(
-            route=23,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(23, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 24: measured at 4 problems: as fast as the best
     if (
         align_a >= 16
@@ -580,11 +526,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=24,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            24,
+            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     # 25: measured at 2 problems: 5 % faster than the next
     if (
@@ -604,13 +549,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
         and k <= 2172
     ):
-        return Choice(
-            route=25,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(25, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 26: measured at 7 problems: 1 % faster than the next
     if (
         align_a >= 16
@@ -623,11 +562,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=26,
-            kernels=("mma_nt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            26,
+            ("mma_nt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     # 27: measured at 1 problem: 7 % faster than the next
     if (
@@ -644,13 +582,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
         and k <= 443
     ):
-        return Choice(
-            route=27,
-            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(27, ("wgmma_nt_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
     # 28: measured at 2 problems: 8 % faster than the next
     if (
         align_a >= 16
@@ -668,13 +600,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 26841
         and k <= 1254
     ):
-        return Choice(
-            route=28,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(28, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 29: measured at 1 problem: 7 % faster than the next
     if (
         align_a >= 16
@@ -690,11 +616,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 26842
     ):
         return Choice(
-            route=29,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            29,
+            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 30: measured at 4 problems: 1 % faster than the next
     if (
@@ -714,11 +639,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=30,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            30,
+            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     # 31: measured at 2 problems: 4 % faster than the next
     if (
@@ -738,11 +662,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=31,
-            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            31,
+            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            (min(tiles_128x112, sms // 1) * 1,),
+            (),
         )
     # 32: measured at 2 problems: 2 % faster than the next
     if (
@@ -761,13 +684,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
         and k >= 2173
     ):
-        return Choice(
-            route=32,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(32, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 33: measured at 1 problem: 14 % faster than the next
     if (
         align_a >= 16
@@ -786,11 +703,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 3547
     ):
         return Choice(
-            route=33,
-            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            33,
+            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            (min(tiles_128x112, sms // 1) * 1,),
+            (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 34: measured at 2 problems: as fast as the best
@@ -806,11 +722,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=34,
-            kernels=("mma_nt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
+            34,
+            ("mma_nt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
         )
     # 35: measured at 1 problem: 16 % faster than the next
     if (
@@ -829,11 +744,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=35,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            35,
+            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 36: measured at 4 problems: 2 % faster than the next
     if (
@@ -852,11 +766,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=36,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            36,
+            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 37: measured at 2 problems: 5 % faster than the next
@@ -871,11 +784,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=37,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            37,
+            ("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 38: measured at 1 problem: as fast as the best
@@ -894,11 +806,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=38,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            38,
+            ("wgmma_nt_f16_128x256x64_w2_s4_c2x1_r232",),
+            (min(tiles_256x256, sms // 2) * 2,),
+            (),
         )
     # 39: measured at 2 problems: 6 % faster than the next
     if (
@@ -918,13 +829,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
         and k <= 2172
     ):
-        return Choice(
-            route=39,
-            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(39, ("wgmma_nt_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
     # 40: measured at 9 problems: 1 % faster than the next
     if (
         align_a >= 16
@@ -941,13 +846,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
         and k <= 2172
     ):
-        return Choice(
-            route=40,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(40, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 41: measured at 3 problems: 7 % faster than the next
     if (
         align_a >= 16
@@ -965,11 +864,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
     ):
         return Choice(
-            route=41,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            41,
+            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 42: measured at 4 problems: 7 % faster than the next
     if (
@@ -986,13 +884,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 128
         and n <= 1773
     ):
-        return Choice(
-            route=42,
-            kernels=("wgmma_nt_f16_64x16x128_w1_s10",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(42, ("wgmma_nt_f16_64x16x128_w1_s10",), (min(tiles_64x16, sms // 1) * 1,), ())
     # 43: measured at 3 problems: 15 % faster than the next
     if (
         align_a >= 16
@@ -1008,13 +900,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 724
         and n <= 1773
     ):
-        return Choice(
-            route=43,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(43, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 44: measured at 2 problems: 5 % faster than the next
     if (
         align_a >= 16
@@ -1031,11 +917,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=44,
-            kernels=("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            44,
+            ("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            (min(tiles_192x256, sms // 2) * 2,),
+            (),
         )
     # 45: measured at 2 problems: 3 % faster than the next
     if (
@@ -1053,13 +938,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 876
         and k <= 443
     ):
-        return Choice(
-            route=45,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(45, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 46: measured at 1 problem: as fast as the best
     if (
         align_a >= 16
@@ -1079,11 +958,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=46,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            46,
+            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 47: measured at 1 problem: 6 % faster than the next
@@ -1099,13 +977,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
         and k <= 6400
     ):
-        return Choice(
-            route=47,
-            kernels=("mma_nt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(47, ("mma_nt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     # 48: measured at 4 problems: 8 % faster than the next
     if (
         align_a >= 16
@@ -1117,11 +989,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=48,
-            kernels=("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
+            48,
+            ("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x16,),
+            (),
         )
     # 49: measured at 3 problems: 11 % faster than the next
     if (
@@ -1139,11 +1010,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
     ):
         return Choice(
-            route=49,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            49,
+            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 50: measured at 3 problems: 15 % faster than the next
     if (
@@ -1161,13 +1031,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
         and n <= 5792
     ):
-        return Choice(
-            route=50,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(50, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 51: measured at 5 problems: 13 % faster than the next
     if (
         align_a >= 16
@@ -1183,13 +1047,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 256
         and n <= 1773
     ):
-        return Choice(
-            route=51,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(51, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 52: measured at 1 problem: as fast as the best
     if (
         align_a >= 16
@@ -1206,20 +1064,18 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
     ):
         return Choice(
-            route=52,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            52,
+            ("wgmma_nt_f16_128x256x64_w2_s4_c2x1_r232",),
+            (min(tiles_256x256, sms // 2) * 2,),
+            (),
         )
     # 53: measured at 17 problems: 1 % faster than the next
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 32:
         return Choice(
-            route=53,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            53,
+            ("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     # 54: measured at 8 problems: 7 % faster than the next
     if (
@@ -1233,13 +1089,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
     ):
-        return Choice(
-            route=54,
-            kernels=("wgmma_nt_f16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(54, ("wgmma_nt_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
     # 55: measured at 1 problem: 103 % faster than the next
     if (
         align_a >= 4
@@ -1249,22 +1099,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a >= 16
         and align_b >= 8
     ):
-        return Choice(
-            route=55,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(55, ("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 56: measured at 3 problems: 196 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_a >= 16:
-        return Choice(
-            route=56,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(56, ("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 57: measured at 1 problem: 86 % faster than the next
     if (
         align_a >= 4
@@ -1275,13 +1113,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a >= 8
         and align_b >= 8
     ):
-        return Choice(
-            route=57,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(57, ("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 58: measured at 2 problems: 74 % faster than the next
     if (
         align_a >= 4
@@ -1291,40 +1123,26 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a >= 8
         and align_b >= 8
     ):
-        return Choice(
-            route=58,
-            kernels=("mma_nt_f16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(58, ("mma_nt_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 59: measured at 3 problems: 85 % faster than the next
     if chunks <= 1 and m >= 129:
         return Choice(
-            route=59,
-            kernels=("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            59,
+            ("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     # 60: measured at 2 problems: 32 % faster than the next
     if chunks <= 1 and m >= 17 and n >= 1026:
         return Choice(
-            route=60,
-            kernels=("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            60,
+            ("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     # 61: measured at 4 problems: 186 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
-        return Choice(
-            route=61,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(61, ("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     return None
 
 

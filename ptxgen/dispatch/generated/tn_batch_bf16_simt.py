@@ -1,6 +1,6 @@
-"""Dispatch of the TN products under the plan "batch", bf16, simt tier.
+"""Dispatch of TN batch bf16 simt: products under the plan 'batch'.
 
-Generated from ptxgen.tiles.ROUTES["TN", "batch", "bf16", "simt"]; do not edit.
+Generated from ptxgen.tiles.TABLES["TN", "batch", "bf16", "simt"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -24,14 +24,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * chunks
     ):
         return Choice(
-            route=0,
-            kernels=(
-                "simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_partial_c2",
-                "reduce_bf16_128x4_b8",
-            ),
-            grids=(tiles_128x128 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            0,
+            ("simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_partial_c2", "reduce_bf16_128x4_b8"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 1: middling outputs, long batch
@@ -45,11 +41,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=1,
-            kernels=("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_partial_c4", "reduce_bf16_128x4_b8"),
-            grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            1,
+            ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_partial_c4", "reduce_bf16_128x4_b8"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 2: few outputs, long batch: a CTA per tile and chunk
@@ -62,11 +57,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=2,
-            kernels=("simt_tn_bf16_32x64x32_4x4_w2x2l4x8_s4_pv_partial_c4", "reduce_bf16_128x4_b8"),
-            grids=(tiles_32x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            2,
+            ("simt_tn_bf16_32x64x32_4x4_w2x2l4x8_s4_pv_partial_c4", "reduce_bf16_128x4_b8"),
+            (tiles_32x64 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 3: unaligned, long batch
     if (
@@ -76,11 +70,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=3,
-            kernels=("simt_tn_bf16_32x64x16_4x4_w2x2l4x8_s2_ss_partial_c4", "reduce_bf16_128x4_b8"),
-            grids=(tiles_32x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            3,
+            ("simt_tn_bf16_32x64x16_4x4_w2x2l4x8_s2_ss_partial_c4", "reduce_bf16_128x4_b8"),
+            (tiles_32x64 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 4: the largest tile that gives 6/4 of the SMs one
     if (
@@ -91,13 +84,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            route=4,
-            kernels=("simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(4, ("simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_c2",), (tiles_128x128,), ())
     # 5: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 8
@@ -107,13 +94,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(
-            route=5,
-            kernels=("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(5, ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_c4",), (tiles_64x64,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 6: the largest tile that gives 4/4 of the SMs one
     if (
@@ -124,13 +105,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
         and sms * 4 <= tiles_32x32 * 4
     ):
-        return Choice(
-            route=6,
-            kernels=("simt_tn_bf16_32x32x32_4x4_w2x1l4x8_s5_vv_c4",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(6, ("simt_tn_bf16_32x32x32_4x4_w2x1l4x8_s5_vv_c4",), (tiles_32x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 7: few outputs: many small tiles shorten the wait
     if (
@@ -140,38 +115,19 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(
-            route=7,
-            kernels=("simt_tn_bf16_16x32x64_2x2_w2x2l4x8_s4_vv_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(7, ("simt_tn_bf16_16x32x64_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
     # 8: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(
-            route=8,
-            kernels=("simt_tn_bf16_128x128x8_16x8_w2x2l4x8_s2_ss_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(8, ("simt_tn_bf16_128x128x8_16x8_w2x2l4x8_s2_ss_c2",), (tiles_128x128,), ())
     # 9: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(
-            route=9,
-            kernels=("simt_tn_bf16_16x32x96_2x2_w2x2l4x8_s2_ss_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(9, ("simt_tn_bf16_16x32x96_2x2_w2x2l4x8_s2_ss_c4",), (tiles_16x32,), ())
     # 10: everything else: any size, alignment and plan
     return Choice(
-        route=10,
-        kernels=("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_ss_slices1_persistent",),
-        grids=(min(tiles_64x64, 2147483647),),
-        workspace=0,
-        chunk=chunk,
+        10,
+        ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_ss_slices1_persistent",),
+        (min(tiles_64x64, 2147483647),),
+        (),
     )
 
 

@@ -1,6 +1,6 @@
-"""Dispatch of the TN products under the plan "batch", bf16, tc tier.
+"""Dispatch of TN batch bf16 tc: products under the plan 'batch'.
 
-Generated from ptxgen.tiles.ROUTES["TN", "batch", "bf16", "tc"]; do not edit.
+Generated from ptxgen.tiles.TABLES["TN", "batch", "bf16", "tc"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -24,11 +24,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            route=5,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
-            grids=(tiles_128x128 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            5,
+            ("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 6: long batch: a CTA per tile and chunk
@@ -42,14 +41,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * chunks * 4
     ):
         return Choice(
-            route=6,
-            kernels=(
+            6,
+            (
                 "mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab",
                 "reduce_bf16_128x4_b8_tc16",
             ),
-            grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            (tiles_64x64 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 7: long batch: a CTA per tile and chunk
@@ -62,14 +60,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=7,
-            kernels=(
-                "mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2",
-                "reduce_bf16_128x4_b8_tc16",
-            ),
-            grids=(tiles_32x32 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            7,
+            ("mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2", "reduce_bf16_128x4_b8_tc16"),
+            (tiles_32x32 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 8: unaligned, long batch
     if (
@@ -79,11 +73,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=8,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
-            grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            8,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 9: M <= 8: the weight streams once
@@ -96,11 +89,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=9,
-            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            9,
+            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 10: M <= 8: the weight streams once
@@ -113,20 +105,18 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 8192
     ):
         return Choice(
-            route=10,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            10,
+            ("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     # 11: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
         return Choice(
-            route=11,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            11,
+            ("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 12: M <= 16: the weight streams once
@@ -139,21 +129,19 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=12,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            12,
+            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 13: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
         return Choice(
-            route=13,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            13,
+            ("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 14: M <= 32: the weight streams once
@@ -166,11 +154,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=14,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
+            14,
+            ("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            (tiles_32x16,),
+            (),
         )
     # 15: M <= 32: the weight streams once
     if (
@@ -182,11 +169,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=15,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            15,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 16: M <= 32: the weight streams once
@@ -199,11 +185,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 8192
     ):
         return Choice(
-            route=16,
-            kernels=("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
+            16,
+            ("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
         )
     # 30: the largest tile that gives 4/4 of the SMs one
     if (
@@ -213,13 +198,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 <= 2147483647
         and sms * 4 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(
-            route=30,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(30, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 31: the largest tile that gives 4/4 of the SMs one
     if (
@@ -229,13 +208,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x128 <= 2147483647
         and sms * 4 <= tiles_64x128 * 1 * 4
     ):
-        return Choice(
-            route=31,
-            kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(31, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     # 32: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -244,66 +217,34 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 <= 2147483647
         and sms * 4 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=32,
-            kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(32, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
     # 33: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            route=33,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(33, ("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
     # 34: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=34,
-            kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            34,
+            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 35: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=35,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(35, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 36: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=36,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(36, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 37: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=37,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(37, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 38: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=38,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            38,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 
@@ -325,11 +266,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            route=5,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
-            grids=(tiles_128x128 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            5,
+            ("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 6: long batch: a CTA per tile and chunk
@@ -343,14 +283,13 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * chunks * 4
     ):
         return Choice(
-            route=6,
-            kernels=(
+            6,
+            (
                 "mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab",
                 "reduce_bf16_128x4_b8_tc16",
             ),
-            grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            (tiles_64x64 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 7: long batch: a CTA per tile and chunk
@@ -363,14 +302,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=7,
-            kernels=(
-                "mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2",
-                "reduce_bf16_128x4_b8_tc16",
-            ),
-            grids=(tiles_32x32 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            7,
+            ("mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2", "reduce_bf16_128x4_b8_tc16"),
+            (tiles_32x32 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 8: unaligned, long batch
     if (
@@ -380,11 +315,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=8,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
-            grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            8,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 9: M <= 8: the weight streams once
@@ -397,21 +331,19 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=9,
-            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            9,
+            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 11: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
         return Choice(
-            route=11,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            11,
+            ("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 12: M <= 16: the weight streams once
@@ -424,21 +356,19 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=12,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            12,
+            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 13: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
         return Choice(
-            route=13,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            13,
+            ("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 14: M <= 32: the weight streams once
@@ -451,11 +381,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=14,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
+            14,
+            ("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            (tiles_32x16,),
+            (),
         )
     # 15: M <= 32: the weight streams once
     if (
@@ -467,11 +396,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=15,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            15,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     # 30: the largest tile that gives 4/4 of the SMs one
     if (
@@ -481,13 +409,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 <= 2147483647
         and sms * 4 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(
-            route=30,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(30, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     # 32: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -496,66 +418,34 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 <= 2147483647
         and sms * 4 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=32,
-            kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(32, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
     # 33: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            route=33,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(33, ("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
     # 34: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=34,
-            kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            34,
+            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 35: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=35,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(35, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 36: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=36,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(36, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 37: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=37,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(37, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 38: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=38,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            38,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 
@@ -582,13 +472,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 16384
         and sms * 2 <= tiles_192x192 * 1 * 4
     ):
-        return Choice(
-            route=0,
-            kernels=("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",),
-            grids=(tiles_192x192 * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(0, ("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
     # 1: long batch: a CTA per tile and chunk
     if (
         align_a >= 16
@@ -608,11 +492,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_192x192 * chunks * 4
     ):
         return Choice(
-            route=1,
-            kernels=("wgmma_tn_bf16_192x192x64_w3_s4_partial_r160", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            1,
+            ("wgmma_tn_bf16_192x192x64_w3_s4_partial_r160", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: long batch: a CTA per tile and chunk
@@ -634,11 +517,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            route=2,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            2,
+            ("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 3: long batch: a CTA per tile and chunk
@@ -660,11 +542,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x64 * chunks * 4
     ):
         return Choice(
-            route=3,
-            kernels=("wgmma_tn_bf16_128x64x64_w2_s8_partial", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_128x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            3,
+            ("wgmma_tn_bf16_128x64x64_w2_s8_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_128x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 4: long batch, few outputs
@@ -685,11 +566,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n > 32
     ):
         return Choice(
-            route=4,
-            kernels=("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            4,
+            ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 5: long batch: a CTA per tile and chunk
     if (
@@ -702,11 +582,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            route=5,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
-            grids=(tiles_128x128 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            5,
+            ("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 6: long batch: a CTA per tile and chunk
     if (
@@ -719,14 +598,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * chunks * 4
     ):
         return Choice(
-            route=6,
-            kernels=(
+            6,
+            (
                 "mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab",
                 "reduce_bf16_128x4_b8_tc16",
             ),
-            grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            (tiles_64x64 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 7: long batch: a CTA per tile and chunk
@@ -739,14 +617,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=7,
-            kernels=(
-                "mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2",
-                "reduce_bf16_128x4_b8_tc16",
-            ),
-            grids=(tiles_32x32 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            7,
+            ("mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2", "reduce_bf16_128x4_b8_tc16"),
+            (tiles_32x32 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 8: unaligned, long batch
     if (
@@ -756,11 +630,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=8,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
-            grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            8,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 9: M <= 8: the weight streams once
@@ -773,11 +646,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=9,
-            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            9,
+            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 10: M <= 8: the weight streams once
@@ -790,20 +662,18 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 8192
     ):
         return Choice(
-            route=10,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            10,
+            ("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     # 11: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
         return Choice(
-            route=11,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            11,
+            ("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 12: M <= 16: the weight streams once
@@ -816,21 +686,19 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=12,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            12,
+            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 13: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
         return Choice(
-            route=13,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            13,
+            ("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 14: M <= 32: the weight streams once
@@ -843,11 +711,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=14,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
+            14,
+            ("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            (tiles_32x16,),
+            (),
         )
     # 15: M <= 32: the weight streams once
     if (
@@ -859,11 +726,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=15,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            15,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 16: M <= 32: the weight streams once
@@ -876,11 +742,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 8192
     ):
         return Choice(
-            route=16,
-            kernels=("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
+            16,
+            ("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
         )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 17: large outputs
@@ -898,11 +763,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 24 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            route=17,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            17,
+            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 18: large outputs
@@ -920,11 +784,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            route=18,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            18,
+            ("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
+            (min(tiles_256x256, sms // 2) * 2,),
+            (),
         )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 19: large outputs
@@ -942,11 +805,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 8 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            route=19,
-            kernels=("wgmma_tn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            19,
+            ("wgmma_tn_bf16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 20: large outputs
@@ -964,11 +826,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            route=20,
-            kernels=("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            20,
+            ("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
+            (min(tiles_192x256, sms // 2) * 2,),
+            (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 21: the largest tile that gives 3/4 of the SMs one
@@ -986,11 +847,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            route=21,
-            kernels=("wgmma_tn_bf16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            21,
+            ("wgmma_tn_bf16_128x224x64_w2_s4",),
+            (min(tiles_128x224, sms // 1) * 1,),
+            (),
         )
     # 22: the largest tile that gives 3/4 of the SMs one
     if (
@@ -1007,11 +867,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            route=22,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            22,
+            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_192x96 = -(-m // 192) * -(-n // 96)
     # 23: the largest tile that gives 3/4 of the SMs one
@@ -1029,11 +888,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_192x96 * 1 * 4
     ):
         return Choice(
-            route=23,
-            kernels=("wgmma_tn_bf16_192x96x64_w3_s4",),
-            grids=(min(tiles_192x96, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            23,
+            ("wgmma_tn_bf16_192x96x64_w3_s4",),
+            (min(tiles_192x96, sms // 1) * 1,),
+            (),
         )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
     # 24: the largest tile that gives 3/4 of the SMs one
@@ -1051,11 +909,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x112 * 1 * 4
     ):
         return Choice(
-            route=24,
-            kernels=("wgmma_tn_bf16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            24,
+            ("wgmma_tn_bf16_128x112x64_w2_s6",),
+            (min(tiles_128x112, sms // 1) * 1,),
+            (),
         )
     # 25: the largest tile that gives 3/4 of the SMs one
     if (
@@ -1072,11 +929,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            route=25,
-            kernels=("wgmma_tn_bf16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            25,
+            ("wgmma_tn_bf16_128x64x64_w2_s8",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 26: the largest tile that gives 3/4 of the SMs one
@@ -1094,11 +950,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            route=26,
-            kernels=("wgmma_tn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            26,
+            ("wgmma_tn_bf16_64x128x64_w1_s8",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
         )
     # 27: the largest tile that gives 3/4 of the SMs one
     if (
@@ -1114,13 +969,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 64
         and sms * 3 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=27,
-            kernels=("wgmma_tn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(27, ("wgmma_tn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 28: the largest tile that gives 3/4 of the SMs one
     if (
@@ -1136,13 +985,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 64
         and sms * 3 <= tiles_64x32 * 1 * 4
     ):
-        return Choice(
-            route=28,
-            kernels=("wgmma_tn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(28, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 29: few outputs: the smallest tile
     if (
@@ -1158,11 +1001,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 64
     ):
         return Choice(
-            route=29,
-            kernels=("wgmma_tn_bf16_64x16x128_w1_s10",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            29,
+            ("wgmma_tn_bf16_64x16x128_w1_s10",),
+            (min(tiles_64x16, sms // 1) * 1,),
+            (),
         )
     # 30: the largest tile that gives 4/4 of the SMs one
     if (
@@ -1172,13 +1014,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 <= 2147483647
         and sms * 4 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(
-            route=30,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(30, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     # 31: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -1187,13 +1023,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x128 <= 2147483647
         and sms * 4 <= tiles_64x128 * 1 * 4
     ):
-        return Choice(
-            route=31,
-            kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(31, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     # 32: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -1202,66 +1032,34 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 <= 2147483647
         and sms * 4 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=32,
-            kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(32, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
     # 33: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            route=33,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(33, ("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
     # 34: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=34,
-            kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            34,
+            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 35: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=35,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(35, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 36: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=36,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(36, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 37: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=37,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(37, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 38: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=38,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            38,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 

@@ -1,4 +1,4 @@
-"""Dispatch of the TN products under the plan "batch", bf16, tc tier.
+"""Dispatch of TN batch bf16 tc: products under the plan 'batch'.
 
 On NVIDIA H200 with 132 SMs, by its profile.
 
@@ -27,13 +27,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
         and k <= 181
     ):
-        return Choice(
-            route=0,
-            kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(0, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     tiles_192x96 = -(-m // 192) * -(-n // 96)
     # 1: measured at 3 problems: 6 % faster than the next
     if (
@@ -50,13 +44,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
         and n <= 3547
     ):
-        return Choice(
-            route=1,
-            kernels=("wgmma_tn_bf16_192x96x64_w3_s4",),
-            grids=(min(tiles_192x96, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(1, ("wgmma_tn_bf16_192x96x64_w3_s4",), (min(tiles_192x96, sms // 1) * 1,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: measured at 3 problems: 1 % faster than the next
     if (
@@ -75,11 +63,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4096
     ):
         return Choice(
-            route=2,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            2,
+            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_192x192 = -(-m // 192) * -(-n // 192)
     # 3: not measured: as the nearest measured problem
@@ -97,13 +84,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 128
         and k >= 4097
     ):
-        return Choice(
-            route=3,
-            kernels=("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",),
-            grids=(tiles_192x192 * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(3, ("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 4: not measured: as the nearest measured problem
     if (
@@ -124,11 +105,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4097
     ):
         return Choice(
-            route=4,
-            kernels=("wgmma_tn_bf16_128x64x64_w2_s8_partial", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_128x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            4,
+            ("wgmma_tn_bf16_128x64x64_w2_s8_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_128x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 5: measured at 5 problems: as fast as the best
@@ -147,11 +127,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 182
     ):
         return Choice(
-            route=5,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
+            (min(tiles_256x256, sms // 2) * 2,),
+            (),
         )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 6: measured at 1 problem: 5 % faster than the next
@@ -171,11 +150,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 181
     ):
         return Choice(
-            route=6,
-            kernels=("wgmma_tn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("wgmma_tn_bf16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 7: measured at 1 problem: 1 % faster than the next
@@ -195,11 +173,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 46340
     ):
         return Choice(
-            route=7,
-            kernels=("wgmma_tn_bf16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            7,
+            ("wgmma_tn_bf16_128x224x64_w2_s4",),
+            (min(tiles_128x224, sms // 1) * 1,),
+            (),
         )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 8: measured at 10 problems: as fast as the best
@@ -217,11 +194,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 7662
     ):
         return Choice(
-            route=8,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            8,
+            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 9: measured at 2 problems: 2 % faster than the next
@@ -238,13 +214,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 128
         and n <= 627
     ):
-        return Choice(
-            route=9,
-            kernels=("wgmma_tn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(9, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 10: measured at 2 problems: 8 % faster than the next
     if (
@@ -265,11 +235,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 16384
     ):
         return Choice(
-            route=10,
-            kernels=("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            10,
+            ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 11: measured at 1 problem: 3 % faster than the next
     if (
@@ -287,11 +256,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 181
     ):
         return Choice(
-            route=11,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            11,
+            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 12: measured at 2 problems: 3 % faster than the next
     if (
@@ -312,11 +280,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 16385
     ):
         return Choice(
-            route=12,
-            kernels=("wgmma_tn_bf16_192x192x64_w3_s4_partial_r160", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            12,
+            ("wgmma_tn_bf16_192x192x64_w3_s4_partial_r160", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 13: measured at 2 problems: 11 % faster than the next
     if (
@@ -334,13 +301,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
         and k <= 1024
     ):
-        return Choice(
-            route=13,
-            kernels=("wgmma_tn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(13, ("wgmma_tn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 14: measured at 2 problems: 4 % faster than the next
     if (
         align_a >= 16
@@ -358,11 +319,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
     ):
         return Choice(
-            route=14,
-            kernels=("wgmma_tn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            14,
+            ("wgmma_tn_bf16_64x128x64_w1_s8",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
         )
     # 15: measured at 2 problems: 17 % faster than the next
     if (
@@ -383,11 +343,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 16385
     ):
         return Choice(
-            route=15,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            15,
+            ("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 16: not measured: as the nearest measured problem
     if (
@@ -405,11 +364,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 7662
     ):
         return Choice(
-            route=16,
-            kernels=("wgmma_tn_bf16_192x96x64_w3_s4",),
-            grids=(min(tiles_192x96, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            16,
+            ("wgmma_tn_bf16_192x96x64_w3_s4",),
+            (min(tiles_192x96, sms // 1) * 1,),
+            (),
         )
     # 17: measured at 1 problem: 10 % faster than the next
     if (
@@ -426,13 +384,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 627
         and k >= 182
     ):
-        return Choice(
-            route=17,
-            kernels=("wgmma_tn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(17, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 18: measured at 1 problem: 7 % faster than the next
     if (
         align_a >= 16
@@ -450,13 +402,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 7662
         and k >= 4097
     ):
-        return Choice(
-            route=18,
-            kernels=("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",),
-            grids=(tiles_192x192 * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(18, ("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
     # 19: measured at 3 problems: 8 % faster than the next
     if (
         align_a >= 16
@@ -475,11 +421,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 1025
     ):
         return Choice(
-            route=19,
-            kernels=("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            19,
+            ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 20: measured at 3 problems: 1 % faster than the next
     if (
@@ -496,11 +441,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 887
     ):
         return Choice(
-            route=20,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            20,
+            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     # 21: not measured: as the nearest measured problem
     if (
@@ -516,11 +460,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4096
     ):
         return Choice(
-            route=21,
-            kernels=("wgmma_tn_bf16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            21,
+            ("wgmma_tn_bf16_128x64x64_w2_s8",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
         )
     # 22: measured at 3 problems: 10 % faster than the next
     if (
@@ -537,40 +480,31 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647
     ):
         return Choice(
-            route=22,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            22,
+            ("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 23: measured at 2 problems: 9 % faster than the next
     if chunks <= 1 and align_a >= 16:
         return Choice(
-            route=23,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            23,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     # 24: measured at 2 problems: 9 % faster than the next
     if chunks <= 1 and n >= 1027:
         return Choice(
-            route=24,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            24,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 25: measured at 1 problem: 39 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and n <= 1026:
-        return Choice(
-            route=25,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(25, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 26: measured at 1 problem: the only kernel
     if (
         chunks * m * n * 4 <= 268435456
@@ -578,29 +512,21 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647
     ):
         return Choice(
-            route=26,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
-            grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
+            26,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
         )
     # 27: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=27,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(27, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 28: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=28,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            28,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 

@@ -1,6 +1,6 @@
-"""Dispatch of the TN products under the plan "rows", bf16, tc tier.
+"""Dispatch of TN rows bf16 tc: products under the plan 'rows'.
 
-Generated from ptxgen.tiles.ROUTES["TN", "rows", "bf16", "tc"]; do not edit.
+Generated from ptxgen.tiles.TABLES["TN", "rows", "bf16", "tc"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -22,11 +22,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=0,
-            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            0,
+            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 1: M <= 8: the weight streams once
@@ -39,20 +38,18 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 8192
     ):
         return Choice(
-            route=1,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            1,
+            ("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     # 2: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
         return Choice(
-            route=2,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            2,
+            ("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 3: M <= 16: the weight streams once
@@ -65,21 +62,19 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=3,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            3,
+            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
         return Choice(
-            route=4,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            4,
+            ("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 5: M <= 32: the weight streams once
@@ -92,11 +87,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=5,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            (tiles_32x16,),
+            (),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 6: M <= 32: the weight streams once
@@ -109,11 +103,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=6,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 7: M <= 32: the weight streams once
@@ -126,11 +119,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 8192
     ):
         return Choice(
-            route=7,
-            kernels=("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
+            7,
+            ("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 21: the largest tile that gives 4/4 of the SMs one
@@ -141,13 +133,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 <= 2147483647
         and sms * 4 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(
-            route=21,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(21, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 22: the largest tile that gives 4/4 of the SMs one
     if (
@@ -157,13 +143,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x128 <= 2147483647
         and sms * 4 <= tiles_64x128 * 1 * 4
     ):
-        return Choice(
-            route=22,
-            kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(22, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 23: the largest tile that gives 4/4 of the SMs one
     if (
@@ -173,66 +153,34 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 <= 2147483647
         and sms * 4 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=23,
-            kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(23, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
     # 24: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            route=24,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(24, ("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
     # 25: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=25,
-            kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            25,
+            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 26: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=26,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(26, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 27: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=27,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(27, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=28,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(28, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 29: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=29,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            29,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 
@@ -252,21 +200,19 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=0,
-            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            0,
+            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 2: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
         return Choice(
-            route=2,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            2,
+            ("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 3: M <= 16: the weight streams once
@@ -279,21 +225,19 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=3,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            3,
+            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
         return Choice(
-            route=4,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            4,
+            ("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 5: M <= 32: the weight streams once
@@ -306,11 +250,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=5,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            (tiles_32x16,),
+            (),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 6: M <= 32: the weight streams once
@@ -323,11 +266,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=6,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 21: the largest tile that gives 4/4 of the SMs one
@@ -338,13 +280,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 <= 2147483647
         and sms * 4 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(
-            route=21,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(21, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 23: the largest tile that gives 4/4 of the SMs one
     if (
@@ -354,66 +290,34 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 <= 2147483647
         and sms * 4 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=23,
-            kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(23, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
     # 24: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            route=24,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(24, ("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
     # 25: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=25,
-            kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            25,
+            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 26: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=26,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(26, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 27: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=27,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(27, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=28,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(28, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 29: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=29,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            29,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 
@@ -433,11 +337,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=0,
-            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            0,
+            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 1: M <= 8: the weight streams once
@@ -450,20 +353,18 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 8192
     ):
         return Choice(
-            route=1,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            1,
+            ("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     # 2: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
         return Choice(
-            route=2,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            2,
+            ("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 3: M <= 16: the weight streams once
@@ -476,21 +377,19 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=3,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            3,
+            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
         return Choice(
-            route=4,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            4,
+            ("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 5: M <= 32: the weight streams once
@@ -503,11 +402,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=5,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            (tiles_32x16,),
+            (),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 6: M <= 32: the weight streams once
@@ -520,11 +418,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=6,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 7: M <= 32: the weight streams once
@@ -537,11 +434,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 8192
     ):
         return Choice(
-            route=7,
-            kernels=("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
+            7,
+            ("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
         )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 8: large outputs
@@ -559,11 +455,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 24 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            route=8,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            8,
+            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 9: large outputs
@@ -581,11 +476,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            route=9,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            9,
+            ("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
+            (min(tiles_256x256, sms // 2) * 2,),
+            (),
         )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 10: large outputs
@@ -603,11 +497,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 8 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            route=10,
-            kernels=("wgmma_tn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            10,
+            ("wgmma_tn_bf16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 11: large outputs
@@ -625,11 +518,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            route=11,
-            kernels=("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            11,
+            ("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
+            (min(tiles_192x256, sms // 2) * 2,),
+            (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 12: the largest tile that gives 3/4 of the SMs one
@@ -647,11 +539,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            route=12,
-            kernels=("wgmma_tn_bf16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            12,
+            ("wgmma_tn_bf16_128x224x64_w2_s4",),
+            (min(tiles_128x224, sms // 1) * 1,),
+            (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 13: the largest tile that gives 3/4 of the SMs one
@@ -669,11 +560,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            route=13,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            13,
+            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_192x96 = -(-m // 192) * -(-n // 96)
     # 14: the largest tile that gives 3/4 of the SMs one
@@ -691,11 +581,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_192x96 * 1 * 4
     ):
         return Choice(
-            route=14,
-            kernels=("wgmma_tn_bf16_192x96x64_w3_s4",),
-            grids=(min(tiles_192x96, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            14,
+            ("wgmma_tn_bf16_192x96x64_w3_s4",),
+            (min(tiles_192x96, sms // 1) * 1,),
+            (),
         )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
     # 15: the largest tile that gives 3/4 of the SMs one
@@ -713,11 +602,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x112 * 1 * 4
     ):
         return Choice(
-            route=15,
-            kernels=("wgmma_tn_bf16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            15,
+            ("wgmma_tn_bf16_128x112x64_w2_s6",),
+            (min(tiles_128x112, sms // 1) * 1,),
+            (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 16: the largest tile that gives 3/4 of the SMs one
@@ -735,11 +623,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            route=16,
-            kernels=("wgmma_tn_bf16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            16,
+            ("wgmma_tn_bf16_128x64x64_w2_s8",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 17: the largest tile that gives 3/4 of the SMs one
@@ -757,11 +644,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            route=17,
-            kernels=("wgmma_tn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            17,
+            ("wgmma_tn_bf16_64x128x64_w1_s8",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 18: the largest tile that gives 3/4 of the SMs one
@@ -778,13 +664,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 64
         and sms * 3 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=18,
-            kernels=("wgmma_tn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(18, ("wgmma_tn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 19: the largest tile that gives 3/4 of the SMs one
     if (
@@ -800,13 +680,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 64
         and sms * 3 <= tiles_64x32 * 1 * 4
     ):
-        return Choice(
-            route=19,
-            kernels=("wgmma_tn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(19, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 20: few outputs: the smallest tile
     if (
@@ -822,11 +696,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 64
     ):
         return Choice(
-            route=20,
-            kernels=("wgmma_tn_bf16_64x16x128_w1_s10",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            20,
+            ("wgmma_tn_bf16_64x16x128_w1_s10",),
+            (min(tiles_64x16, sms // 1) * 1,),
+            (),
         )
     # 21: the largest tile that gives 4/4 of the SMs one
     if (
@@ -836,13 +709,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 <= 2147483647
         and sms * 4 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(
-            route=21,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(21, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     # 22: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -851,13 +718,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x128 <= 2147483647
         and sms * 4 <= tiles_64x128 * 1 * 4
     ):
-        return Choice(
-            route=22,
-            kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(22, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     # 23: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -866,66 +727,34 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 <= 2147483647
         and sms * 4 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=23,
-            kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(23, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
     # 24: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            route=24,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(24, ("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
     # 25: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=25,
-            kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            25,
+            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 26: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=26,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(26, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 27: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=27,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(27, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=28,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(28, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 29: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=29,
-            kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            29,
+            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 

@@ -1,4 +1,4 @@
-"""Dispatch of the TN products under the plan "rows", f16, tc tier.
+"""Dispatch of TN rows f16 tc: products under the plan 'rows'.
 
 On NVIDIA H200 with 132 SMs, by its profile.
 
@@ -25,11 +25,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 1254
     ):
         return Choice(
-            route=0,
-            kernels=("mma_tn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            0,
+            ("mma_tn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 1: measured at 4 problems: 0.2 % behind the best
@@ -48,11 +47,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=1,
-            kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            1,
+            ("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 2: measured at 2 problems: as fast as the best
@@ -72,11 +70,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
     ):
         return Choice(
-            route=2,
-            kernels=("wgmma_tn_f16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            2,
+            ("wgmma_tn_f16_128x256x64_w2_s4_c2x1_r232",),
+            (min(tiles_256x256, sms // 2) * 2,),
+            (),
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 3: not measured: as the nearest measured problem
@@ -96,13 +93,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
         and k <= 2172
     ):
-        return Choice(
-            route=3,
-            kernels=("wgmma_tn_f16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(3, ("wgmma_tn_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 4: measured at 1 problem: 3 % faster than the next
     if (
@@ -121,13 +112,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
         and k <= 4095
     ):
-        return Choice(
-            route=4,
-            kernels=("wgmma_tn_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(4, ("wgmma_tn_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
     # 5: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
@@ -145,11 +130,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=5,
-            kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     # 6: measured at 3 problems: 1 % faster than the next
     if (
@@ -168,11 +152,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=6,
-            kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 7: measured at 1 problem: 3 % faster than the next
@@ -193,11 +176,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4095
     ):
         return Choice(
-            route=7,
-            kernels=("wgmma_tn_f16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            7,
+            ("wgmma_tn_f16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
         )
     # 8: measured at 2 problems: 1 % faster than the next
     if (
@@ -216,11 +198,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=8,
-            kernels=("wgmma_tn_f16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            8,
+            ("wgmma_tn_f16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 9: not measured: as the nearest measured problem
@@ -240,11 +221,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=9,
-            kernels=("wgmma_tn_f16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            9,
+            ("wgmma_tn_f16_192x128x64_w3_s4_c1x2",),
+            (min(tiles_192x256, sms // 2) * 2,),
+            (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 10: measured at 1 problem: 1 % faster than the next
@@ -263,11 +243,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=10,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            10,
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 11: measured at 1 problem: 1 % faster than the next
     if (
@@ -287,11 +266,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=11,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            11,
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 12: measured at 3 problems: as fast as the best
@@ -306,11 +284,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 443
     ):
         return Choice(
-            route=12,
-            kernels=("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            12,
+            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 13: measured at 3 problems: 3 % faster than the next
@@ -330,13 +307,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
         and k <= 3546
     ):
-        return Choice(
-            route=13,
-            kernels=("wgmma_tn_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(13, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 14: measured at 1 problem: 2 % faster than the next
     if (
         align_a >= 16
@@ -354,13 +325,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
         and k >= 6401
     ):
-        return Choice(
-            route=14,
-            kernels=("wgmma_tn_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(14, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 15: measured at 2 problems: 1 % faster than the next
     if (
@@ -378,11 +343,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=15,
-            kernels=("wgmma_tn_f16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            15,
+            ("wgmma_tn_f16_128x224x64_w2_s4",),
+            (min(tiles_128x224, sms // 1) * 1,),
+            (),
         )
     # 16: measured at 4 problems: 1 % faster than the next
     if (
@@ -402,11 +366,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=16,
-            kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            16,
+            ("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 17: measured at 2 problems: 5 % faster than the next
@@ -420,11 +383,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 5793
     ):
         return Choice(
-            route=17,
-            kernels=("mma_tn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            17,
+            ("mma_tn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 18: measured at 2 problems: 5 % faster than the next
@@ -443,13 +405,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 876
         and k <= 886
     ):
-        return Choice(
-            route=18,
-            kernels=("wgmma_tn_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(18, ("wgmma_tn_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 19: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
@@ -460,11 +416,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 5793
     ):
         return Choice(
-            route=19,
-            kernels=("mma_tn_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            19,
+            ("mma_tn_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     # 20: measured at 2 problems: 5 % faster than the next
     if (
@@ -484,11 +439,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=20,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            20,
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
     # 21: measured at 2 problems: 7 % faster than the next
@@ -508,11 +462,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=21,
-            kernels=("wgmma_tn_f16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            21,
+            ("wgmma_tn_f16_128x112x64_w2_s6",),
+            (min(tiles_128x112, sms // 1) * 1,),
+            (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 22: measured at 1 problem: 12 % faster than the next
@@ -527,11 +480,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=22,
-            kernels=("mma_tn_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
+            22,
+            ("mma_tn_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
         )
     # 23: measured at 6 problems: 1 % faster than the next
     if (
@@ -551,11 +503,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=23,
-            kernels=("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            23,
+            ("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
         )
     # 24: measured at 2 problems: 3 % faster than the next
     if (
@@ -572,11 +523,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1011
     ):
         return Choice(
-            route=24,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            24,
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 25: measured at 1 problem: 17 % faster than the next
     if (
@@ -595,11 +545,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=25,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            25,
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 26: measured at 4 problems: 4 % faster than the next
     if (
@@ -617,13 +566,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
         and k <= 886
     ):
-        return Choice(
-            route=26,
-            kernels=("wgmma_tn_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(26, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 27: measured at 3 problems: 5 % faster than the next
     if (
         align_a >= 16
@@ -640,11 +583,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
     ):
         return Choice(
-            route=27,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            27,
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 28: measured at 1 problem: 8 % faster than the next
     if (
@@ -657,11 +599,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=28,
-            kernels=("mma_tn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            28,
+            ("mma_tn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 29: measured at 4 problems: 2 % faster than the next
@@ -676,11 +617,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
     ):
         return Choice(
-            route=29,
-            kernels=("mma_tn_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
+            29,
+            ("mma_tn_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            (tiles_32x16,),
+            (),
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 30: measured at 5 problems: 6 % faster than the next
@@ -698,13 +638,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 128
         and n <= 1773
     ):
-        return Choice(
-            route=30,
-            kernels=("wgmma_tn_f16_64x16x128_w1_s10",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(30, ("wgmma_tn_f16_64x16x128_w1_s10",), (min(tiles_64x16, sms // 1) * 1,), ())
     # 31: measured at 3 problems: 5 % faster than the next
     if (
         align_a >= 16
@@ -722,13 +656,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 10836
         and k <= 2172
     ):
-        return Choice(
-            route=31,
-            kernels=("wgmma_tn_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(31, ("wgmma_tn_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
     # 32: measured at 4 problems: 11 % faster than the next
     if (
         align_a >= 16
@@ -741,11 +669,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
     ):
         return Choice(
-            route=32,
-            kernels=("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            32,
+            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     # 33: measured at 3 problems: 16 % faster than the next
     if (
@@ -763,13 +690,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
         and k >= 444
     ):
-        return Choice(
-            route=33,
-            kernels=("wgmma_tn_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(33, ("wgmma_tn_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 34: measured at 3 problems: 4 % faster than the next
     if (
         align_a >= 16
@@ -788,11 +709,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=34,
-            kernels=("wgmma_tn_f16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            34,
+            ("wgmma_tn_f16_128x224x64_w2_s4",),
+            (min(tiles_128x224, sms // 1) * 1,),
+            (),
         )
     # 35: measured at 1 problem: 13 % faster than the next
     if (
@@ -810,11 +730,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=35,
-            kernels=("wgmma_tn_f16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            35,
+            ("wgmma_tn_f16_192x128x64_w3_s4_c1x2",),
+            (min(tiles_192x256, sms // 2) * 2,),
+            (),
         )
     # 36: measured at 2 problems: 8 % faster than the next
     if (
@@ -827,13 +746,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
         and k <= 4525
     ):
-        return Choice(
-            route=36,
-            kernels=("mma_tn_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(36, ("mma_tn_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     # 37: measured at 8 problems: 8 % faster than the next
     if (
         align_a >= 16
@@ -850,13 +763,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
         and n <= 5792
     ):
-        return Choice(
-            route=37,
-            kernels=("wgmma_tn_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(37, ("wgmma_tn_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 38: measured at 2 problems: 14 % faster than the next
     if (
         align_a >= 16
@@ -873,11 +780,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
     ):
         return Choice(
-            route=38,
-            kernels=("wgmma_tn_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            38,
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 39: measured at 10 problems: 10 % faster than the next
@@ -891,11 +797,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
     ):
         return Choice(
-            route=39,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            39,
+            ("mma_tn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 40: measured at 6 problems: 5 % faster than the next
@@ -909,11 +814,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
     ):
         return Choice(
-            route=40,
-            kernels=("mma_tn_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            40,
+            ("mma_tn_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 41: measured at 3 problems: 16 % faster than the next
     if (
@@ -930,13 +834,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 256
         and n <= 1773
     ):
-        return Choice(
-            route=41,
-            kernels=("wgmma_tn_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(41, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     # 42: measured at 1 problem: as fast as the best
     if (
         align_a >= 16
@@ -953,20 +851,18 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
     ):
         return Choice(
-            route=42,
-            kernels=("wgmma_tn_f16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
+            42,
+            ("wgmma_tn_f16_128x256x64_w2_s4_c2x1_r232",),
+            (min(tiles_256x256, sms // 2) * 2,),
+            (),
         )
     # 43: measured at 1 problem: as fast as the best
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 32:
         return Choice(
-            route=43,
-            kernels=("mma_tn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            43,
+            ("mma_tn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     # 44: measured at 10 problems: 2 % faster than the next
     if (
@@ -980,21 +876,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
     ):
-        return Choice(
-            route=44,
-            kernels=("wgmma_tn_f16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(44, ("wgmma_tn_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
     # 45: measured at 11 problems: 47 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and align_a >= 8:
         return Choice(
-            route=45,
-            kernels=("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            45,
+            ("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 46: measured at 1 problem: 111 % faster than the next
     if (
@@ -1006,13 +895,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a >= 16
         and align_b >= 8
     ):
-        return Choice(
-            route=46,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(46, ("mma_tn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 47: measured at 2 problems: 87 % faster than the next
     if (
         align_a >= 4
@@ -1022,93 +905,48 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a >= 16
         and align_b >= 8
     ):
-        return Choice(
-            route=47,
-            kernels=("mma_tn_f16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(47, ("mma_tn_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 48: measured at 4 problems: 72 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
         return Choice(
-            route=48,
-            kernels=("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            48,
+            ("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 49: measured at 12 problems: 121 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 16:
-        return Choice(
-            route=49,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(49, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 50: measured at 2 problems: 112 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1026 and align_a >= 16:
-        return Choice(
-            route=50,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(50, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 51: measured at 2 problems: 78 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
-        return Choice(
-            route=51,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(51, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 52: measured at 5 problems: the only kernel
     if chunks <= 1 and align_a >= 16:
         return Choice(
-            route=52,
-            kernels=("mma_tn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            52,
+            ("mma_tn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     # 53: measured at 1 problem: 158 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 8:
-        return Choice(
-            route=53,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(53, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 54: measured at 3 problems: 96 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
-        return Choice(
-            route=54,
-            kernels=("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(54, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 55: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=55,
-            kernels=("mma_tn_f16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(55, ("mma_tn_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 56: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=56,
-            kernels=("mma_tn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            56,
+            ("mma_tn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 

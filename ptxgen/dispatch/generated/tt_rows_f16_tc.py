@@ -1,6 +1,6 @@
-"""Dispatch of the TT products under the plan "rows", f16, tc tier.
+"""Dispatch of TT rows f16 tc: products under the plan 'rows'.
 
-Generated from ptxgen.tiles.ROUTES["TT", "rows", "f16", "tc"]; do not edit.
+Generated from ptxgen.tiles.TABLES["TT", "rows", "f16", "tc"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -22,11 +22,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=0,
-            kernels=("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
+            0,
+            ("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x16,),
+            (),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 1: M <= 8: the weight streams once
@@ -39,21 +38,19 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=1,
-            kernels=("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            1,
+            ("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 2: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
         return Choice(
-            route=2,
-            kernels=("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            2,
+            ("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 3: M <= 16: the weight streams once
@@ -66,21 +63,19 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=3,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            3,
+            ("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
         return Choice(
-            route=4,
-            kernels=("mma_tt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            4,
+            ("mma_tt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 5: M <= 32: the weight streams once
@@ -93,11 +88,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=5,
-            kernels=("mma_tt_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("mma_tt_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            (tiles_32x16,),
+            (),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 6: M <= 32: the weight streams once
@@ -110,11 +104,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=6,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 7: M <= 32: the weight streams once
@@ -127,11 +120,10 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 8192
     ):
         return Choice(
-            route=7,
-            kernels=("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
+            7,
+            ("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 10: the largest tile that gives 4/4 of the SMs one
@@ -142,13 +134,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 <= 2147483647
         and sms * 4 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(
-            route=10,
-            kernels=("mma_tt_f16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(10, ("mma_tt_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 11: the largest tile that gives 4/4 of the SMs one
     if (
@@ -158,13 +144,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x128 <= 2147483647
         and sms * 4 <= tiles_64x128 * 1 * 4
     ):
-        return Choice(
-            route=11,
-            kernels=("mma_tt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(11, ("mma_tt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 12: the largest tile that gives 4/4 of the SMs one
     if (
@@ -174,66 +154,34 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 <= 2147483647
         and sms * 4 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=12,
-            kernels=("mma_tt_f16_64x64x64_w2x2_s4_vv_c3",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(12, ("mma_tt_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
     # 13: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            route=13,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(13, ("mma_tt_f16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
     # 14: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=14,
-            kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            14,
+            ("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 15: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=15,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(15, ("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 16: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=16,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(16, ("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 17: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=17,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(17, ("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 18: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=18,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            18,
+            ("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 
@@ -253,11 +201,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=0,
-            kernels=("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
+            0,
+            ("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x16,),
+            (),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 1: M <= 8: the weight streams once
@@ -270,21 +217,19 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=1,
-            kernels=("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            1,
+            ("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 2: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
         return Choice(
-            route=2,
-            kernels=("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            2,
+            ("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 3: M <= 16: the weight streams once
@@ -297,21 +242,19 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=3,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            3,
+            ("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
         return Choice(
-            route=4,
-            kernels=("mma_tt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            4,
+            ("mma_tt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 5: M <= 32: the weight streams once
@@ -324,11 +267,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=5,
-            kernels=("mma_tt_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("mma_tt_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            (tiles_32x16,),
+            (),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 6: M <= 32: the weight streams once
@@ -341,11 +283,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=6,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 10: the largest tile that gives 4/4 of the SMs one
@@ -356,13 +297,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 <= 2147483647
         and sms * 4 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(
-            route=10,
-            kernels=("mma_tt_f16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(10, ("mma_tt_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 12: the largest tile that gives 4/4 of the SMs one
     if (
@@ -372,66 +307,34 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 <= 2147483647
         and sms * 4 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=12,
-            kernels=("mma_tt_f16_64x64x64_w2x2_s4_vv_c3",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(12, ("mma_tt_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
     # 13: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            route=13,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(13, ("mma_tt_f16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
     # 14: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=14,
-            kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            14,
+            ("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 15: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=15,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(15, ("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 16: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=16,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(16, ("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 17: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=17,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(17, ("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 18: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=18,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            18,
+            ("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 
@@ -451,11 +354,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=0,
-            kernels=("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
+            0,
+            ("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x16,),
+            (),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 1: M <= 8: the weight streams once
@@ -468,21 +370,19 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=1,
-            kernels=("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            1,
+            ("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 2: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
         return Choice(
-            route=2,
-            kernels=("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            2,
+            ("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 3: M <= 16: the weight streams once
@@ -495,21 +395,19 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=3,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            3,
+            ("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
         return Choice(
-            route=4,
-            kernels=("mma_tt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            4,
+            ("mma_tt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 5: M <= 32: the weight streams once
@@ -522,11 +420,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=5,
-            kernels=("mma_tt_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("mma_tt_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
+            (tiles_32x16,),
+            (),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 6: M <= 32: the weight streams once
@@ -539,11 +436,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 4096
     ):
         return Choice(
-            route=6,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 7: M <= 32: the weight streams once
@@ -556,11 +452,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 8192
     ):
         return Choice(
-            route=7,
-            kernels=("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
+            7,
+            ("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 8: the largest tile that gives 3/4 of the SMs one
@@ -578,11 +473,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            route=8,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            8,
+            ("wgmma_tt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 9: few outputs: the smallest tile
@@ -598,13 +492,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295
         and k >= 64
     ):
-        return Choice(
-            route=9,
-            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(9, ("wgmma_tt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 10: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -613,13 +501,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 <= 2147483647
         and sms * 4 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(
-            route=10,
-            kernels=("mma_tt_f16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(10, ("mma_tt_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 11: the largest tile that gives 4/4 of the SMs one
     if (
@@ -629,13 +511,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x128 <= 2147483647
         and sms * 4 <= tiles_64x128 * 1 * 4
     ):
-        return Choice(
-            route=11,
-            kernels=("mma_tt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(11, ("mma_tt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     # 12: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
@@ -644,66 +520,34 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 <= 2147483647
         and sms * 4 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(
-            route=12,
-            kernels=("mma_tt_f16_64x64x64_w2x2_s4_vv_c3",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(12, ("mma_tt_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
     # 13: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            route=13,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(13, ("mma_tt_f16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
     # 14: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=14,
-            kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            14,
+            ("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 15: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=15,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(15, ("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 16: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            route=16,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(16, ("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 17: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=17,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(17, ("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 18: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=18,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            18,
+            ("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 

@@ -1,4 +1,4 @@
-"""Dispatch of the TT products under the plan "rows", f16, tc tier.
+"""Dispatch of TT rows f16 tc: products under the plan 'rows'.
 
 On NVIDIA H200 with 132 SMs, by its profile.
 
@@ -31,13 +31,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 26841
         and k <= 886
     ):
-        return Choice(
-            route=0,
-            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(0, ("wgmma_tt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 1: measured at 1 problem: 3 % faster than the next
     if (
@@ -51,11 +45,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=1,
-            kernels=("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            1,
+            ("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: measured at 2 problems: 33 % faster than the next
@@ -73,11 +66,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 26842
     ):
         return Choice(
-            route=2,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            2,
+            ("wgmma_tt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 3: not measured: as the nearest measured problem
@@ -91,11 +83,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=3,
-            kernels=("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
+            3,
+            ("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x16,),
+            (),
         )
     # 4: measured at 1 problem: 5 % faster than the next
     if (
@@ -109,11 +100,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 1254
     ):
         return Choice(
-            route=4,
-            kernels=("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
+            4,
+            ("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x64,),
+            (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 5: measured at 2 problems: 1 % faster than the next
@@ -128,11 +118,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=5,
-            kernels=("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
+            5,
+            ("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
         )
     # 6: measured at 19 problems: 61 % faster than the next
     if (
@@ -149,11 +138,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=6,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            6,
+            ("wgmma_tt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 7: measured at 2 problems: 1 % faster than the next
@@ -167,11 +155,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 10837
     ):
         return Choice(
-            route=7,
-            kernels=("mma_tt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
+            7,
+            ("mma_tt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x64,),
+            (),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 8: measured at 3 problems: 4 % faster than the next
@@ -185,11 +172,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=8,
-            kernels=("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            8,
+            ("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 9: measured at 3 problems: 3 % faster than the next
@@ -203,11 +189,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 876
     ):
         return Choice(
-            route=9,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            9,
+            ("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     # 10: measured at 18 problems: 42 % faster than the next
     if (
@@ -224,11 +209,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
     ):
         return Choice(
-            route=10,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            10,
+            ("wgmma_tt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 11: measured at 2 problems: 1 % faster than the next
@@ -244,11 +228,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=11,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            11,
+            ("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     # 12: measured at 1 problem: 4 % faster than the next
     if (
@@ -264,11 +247,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=12,
-            kernels=("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
+            12,
+            ("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
         )
     # 13: measured at 3 problems: 1 % faster than the next
     if (
@@ -282,11 +264,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=13,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            13,
+            ("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 14: measured at 1 problem: 7 % faster than the next
@@ -302,13 +283,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
         and k <= 6400
     ):
-        return Choice(
-            route=14,
-            kernels=("mma_tt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(14, ("mma_tt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
     # 15: measured at 2 problems: 1 % faster than the next
     if (
         align_a >= 16
@@ -320,11 +295,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 886
     ):
         return Choice(
-            route=15,
-            kernels=("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            15,
+            ("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 16: measured at 4 problems: 3 % faster than the next
     if (
@@ -337,11 +311,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 26841
     ):
         return Choice(
-            route=16,
-            kernels=("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            16,
+            ("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 17: measured at 2 problems: 18 % faster than the next
     if (
@@ -358,11 +331,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 10837
     ):
         return Choice(
-            route=17,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            17,
+            ("wgmma_tt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 18: measured at 7 problems: 5 % faster than the next
     if (
@@ -375,11 +347,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
     ):
         return Choice(
-            route=18,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            18,
+            ("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     # 19: measured at 17 problems: 25 % faster than the next
     if (
@@ -396,13 +367,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 1448
         and n <= 1773
     ):
-        return Choice(
-            route=19,
-            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(19, ("wgmma_tt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 20: measured at 9 problems: 25 % faster than the next
     if (
         align_a >= 16
@@ -418,13 +383,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 256
         and n <= 5792
     ):
-        return Choice(
-            route=20,
-            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(20, ("wgmma_tt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 21: measured at 6 problems: 28 % faster than the next
     if (
         align_a >= 16
@@ -439,11 +398,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 2479
     ):
         return Choice(
-            route=21,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            21,
+            ("wgmma_tt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 22: measured at 3 problems: 7 % faster than the next
     if (
@@ -455,11 +413,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 32
     ):
         return Choice(
-            route=22,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
+            22,
+            ("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
         )
     # 23: measured at 2 problems: 15 % faster than the next
     if (
@@ -473,11 +430,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887
     ):
         return Choice(
-            route=23,
-            kernels=("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
+            23,
+            ("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x16,),
+            (),
         )
     # 24: measured at 1 problem: 41 % faster than the next
     if (
@@ -495,20 +451,18 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=24,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            24,
+            ("wgmma_tt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 25: measured at 5 problems: 12 % faster than the next
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=25,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
+            25,
+            ("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
         )
     # 26: measured at 1 problem: 23 % faster than the next
     if (
@@ -525,11 +479,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 628
     ):
         return Choice(
-            route=26,
-            kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
+            26,
+            ("wgmma_tt_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
         )
     # 27: measured at 4 problems: 14 % faster than the next
     if (
@@ -543,21 +496,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
     ):
-        return Choice(
-            route=27,
-            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(27, ("wgmma_tt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 28: measured at 11 problems: 25 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and align_a >= 8:
         return Choice(
-            route=28,
-            kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            28,
+            ("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 29: measured at 1 problem: 91 % faster than the next
     if (
@@ -569,13 +515,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a >= 16
         and align_b >= 8
     ):
-        return Choice(
-            route=29,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(29, ("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 30: measured at 2 problems: 94 % faster than the next
     if (
         align_a >= 4
@@ -585,93 +525,48 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a >= 16
         and align_b >= 8
     ):
-        return Choice(
-            route=30,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(30, ("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 31: measured at 4 problems: 44 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
         return Choice(
-            route=31,
-            kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
+            31,
+            ("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
         )
     # 32: measured at 12 problems: 193 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 16:
-        return Choice(
-            route=32,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(32, ("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 33: measured at 2 problems: 152 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1025 and align_a >= 16:
-        return Choice(
-            route=33,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(33, ("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 34: measured at 2 problems: 217 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
-        return Choice(
-            route=34,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(34, ("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 35: measured at 5 problems: 170 % faster than the next
     if chunks <= 1 and align_a >= 16:
         return Choice(
-            route=35,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            35,
+            ("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     # 36: measured at 1 problem: 226 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 8:
-        return Choice(
-            route=36,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(36, ("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 37: measured at 3 problems: 195 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
-        return Choice(
-            route=37,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(37, ("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 38: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=38,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
+        return Choice(38, ("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 39: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=39,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
+            39,
+            ("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            (min(tiles_64x64, 2147483647),),
+            (),
         )
     return None
 

@@ -24,13 +24,11 @@ from typing import Any
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr, all_of
 from ptxgen.numerics.contract import K, M, N
-from ptxgen.spec import ALIGN_A, ALIGN_B, ARCHITECTURES, LAYOUTS, Route
+from ptxgen.spec import ALIGN_A, ALIGN_B, ARCHITECTURES, LAYOUTS, Key, Route
 from ptxgen.tiles import ROUTES
 
 FOLDER = Path(__file__).parent
 
-Key = tuple[str, str, str, str]
-"""Layout, plan, dtype and tier, as in ``tiles.ROUTES``."""
 Bounds = tuple[int | None, int | None]
 """The least and the largest value, both inside; None where there is no bound."""
 ANY: Bounds = (None, None)
@@ -79,7 +77,7 @@ class Rules:
                     f"{what} names the kernel {name}, with which no route of the table begins (any "
                     "more): measure again with `ptxgen tune`, or edit the profile"
                 )
-        ruled = (Route(known[r.kernel].kernels, r.prefer, r.reason) for r in self.rules)
+        ruled = (Route(known[r.kernel].steps, r.prefer, r.reason) for r in self.rules)
         return (*ruled, *(route for route in table if route.name in self.then))
 
 

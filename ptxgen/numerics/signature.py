@@ -1,0 +1,134 @@
+"""Signatures: an operation's arguments, results and options, and how shapes fit, as data.
+
+A shape is written as a form: ``"... K"`` is any number of leading dimensions, which together count
+as the size M, and a last one, K; ``"K N"`` is a matrix. The library, the oracles and PyTorch's fake
+kernels all infer shapes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from types import MappingProxyType
+from typing import Any
+
+from ptxgen.errors import OptionError, ShapeError
+
+DIM_MAX = (1 << 31) - 1
+"""Largest size of a dimension."""
+LEAD = "M"
+"""The size that leading dimensions have together."""
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A keyword argument that is no array.
+
+    ``default``; ``choices``: all that it may be; none: the operation itself says. ``kind`` is its
+    type in PyTorch's schemas.
+    """
+
+    default: Any = None
+    choices: tuple[Any, ...] = ()
+    kind: str = "str"
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What shapes say: the sizes by name, and the results' shapes."""
+
+    sizes: Mapping[str, int]
+    results: tuple[Shape, ...]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One operation's.
+
+    ``arguments``: the arrays, in order, of which those in ``optional`` may be None; ``results``
+    likewise (the names of the arguments that say where to write). ``forms``: of all of these, for
+    each way that the option "layout" may be (the only key is "" where there is no such option).
+    ``sizes``: the names of its sizes, in the order in which people give them.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+    forms: Mapping[str, Mapping[str, str]]
+    sizes: tuple[str, ...]
+    optional: frozenset[str] = frozenset()
+    options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
+
+    def infer(self, shapes: Mapping[str, Shape], layout: str = "") -> Inferred:
+        """Sizes and results from the arguments' ``shapes`` (those that are given, by name).
+
+        Raises ShapeError for shapes that do not fit their form or one another, and for sizes
+        beyond :data:`DIM_MAX`.
+        """
+        forms = self.forms[layout]
+        sizes: dict[str, int] = {}
+        owner: dict[str, str] = {}
+        lead: tuple[str, Shape] | None = None
+        for name in self.arguments:
+            if name not in shapes:
+                continue
+            shape, form = shapes[name], forms[name].split()
+            leading = form[0] == "..."
+            how = f" (layout {layout!r})" if layout and leading_in(forms) else ""
+            text = f"[{', '.join(form)}]"
+            if (len(shape) < len(form) - 1) if leading else (len(shape) != len(form)):
+                raise ShapeError(f"{name} has shape {list(shape)}; takes {text}{how}")
+            dims, extents = form, shape
+            if leading:
+                cut = len(shape) - len(form) + 1
+                if lead is not None and shape[:cut] != lead[1]:
+                    raise ShapeError(
+                        f"{name} has shape {list(shape)}; takes the leading dimensions of "
+                        f"{lead[0]}, {list(lead[1])}"
+                    )
+                lead = lead or (name, shape[:cut])
+                dims, extents = [LEAD, *form[1:]], (prod(shape[:cut]), *shape[cut:])
+            for dim, size in zip(dims, extents, strict=True):
+                if size > DIM_MAX:
+                    raise ShapeError(
+                        f"{name} has shape {list(shape)}, so {dim} = {size}; takes at most "
+                        f"{DIM_MAX}"
+                    )
+                if sizes.setdefault(dim, size) != size:
+                    raise ShapeError(
+                        f"{name} has shape {list(shape)}; takes {text} with {dim} = {sizes[dim]}, "
+                        f"that of {owner[dim]}{how}"
+                    )
+                owner.setdefault(dim, name)
+        return Inferred(sizes, self.shapes(sizes, layout, lead[1] if lead else (), self.results))
+
+    def shapes(
+        self, sizes: Mapping[str, int], layout: str, lead: Shape, names: tuple[str, ...]
+    ) -> tuple[Shape, ...]:
+        """The shapes of arguments or results ``names`` with these sizes and leading dimensions."""
+        found = []
+        for name in names:
+            form = self.forms[layout][name].split()
+            leading = lead if form[0] == "..." else ()
+            found.append((*leading, *(sizes[dim] for dim in form if dim != "...")))
+        return tuple(found)
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Raises OptionError for an option that is none of its choices."""
+        for name, option in self.options.items():
+            if not option.choices:
+                continue
+            value = options[name]
+            known = isinstance(value, str | bool | int | float | None)
+            if not known or value not in option.choices:
+                raise OptionError(
+                    f"{name} is {value!r}; takes {', '.join(map(repr, option.choices))}"
+                )
+
+
+def leading_in(forms: Mapping[str, str]) -> bool:
+    """Whether any of ``forms`` has leading dimensions."""
+    return any(form.startswith("...") for form in forms.values())

@@ -1,0 +1,316 @@
+"""How products are read: from arguments to ``C[M, N] = A . B``, its storage and alignment.
+
+Which dimensions an argument has, and in which order, follows from the operation's
+:class:`~ptxgen.numerics.contract.Product`; nothing about a particular operation is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+
+from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics.activation import CODES
+from ptxgen.numerics.contract import AUTO_TIER, DTYPES, OPERATIONS, TIERS, Operation, Product
+from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
+from ptxgen.numerics.signature import Signature
+from ptxgen.ops.op import Op, Options, Question, Result
+from ptxgen.ops.views import alignment, contiguous_copy, leading
+from ptxgen.runtime.arrays import ArrayView
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32, Problem
+from ptxgen.tiles import SPECS, TABLES
+
+RESULT_F32 = frozenset({"linear_wgrad"})
+"""Operations whose result is float32 unless something else is asked for, or operands are wider."""
+
+_TRANSPOSED = {"N": "T", "T": "N"}
+_PARAMETERS = ("a", "b")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A product that a call asks for (:class:`ptxgen.ops.op.Reading`).
+
+    ``storage``: how A and B lie in memory ("NN" .. "TT"), after transposed views have been
+    recognised. ``dims``: m, n, k of the product; ``lds``: elements from row to row of A and B;
+    ``aligns``: of both, bytes; ``sizes``: the operation's own.
+    """
+
+    operation: Operation
+    product: Product
+    storage: str
+    dtype: str
+    tier: str
+    dims: tuple[int, int, int]
+    lds: tuple[int, int]
+    aligns: tuple[int, int]
+    sizes: Mapping[str, int]
+    flags: int
+    results: tuple[Result, ...]
+
+    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
+        """See :meth:`ptxgen.ops.op.Reading.problem`."""
+        (target,) = targets
+        ldc = _check_out(target)
+        m, n, k = self.dims
+        if m == 0 or n == 0:
+            return None
+        told = {"LDA": self.lds[0], "LDB": self.lds[1], "LDC": ldc, "FLAGS": self.flags}
+        told["K"] = k  # the kernels of k = 1 serve an empty reduction, if told so
+        return _problem(
+            self.operation,
+            self.product,
+            self.storage,
+            self.dtype,
+            self.tier,
+            {"M": m, "N": n, "K": max(k, 1)},
+            self.aligns,
+            tuple(told.items()),
+            self.sizes,
+        )
+
+
+def read(
+    signature: Signature,
+    views: Mapping[str, ArrayView],
+    options: Options,
+    targets: tuple[str | None, ...],
+) -> Reading:
+    """The product that an operation makes of ``views``.
+
+    Vectors can be read as either storage: as the kernel asked for does, else as the layout says.
+
+    Raises DtypeError, OptionError, and ShapeError for shapes that do not fit one another, sizes
+    beyond 2^31 - 1, strides that no storage fits, and pointers off a multiple of the element size.
+    """
+    operation = OPERATIONS[signature.name]
+    product = operation.products[options["layout"]]
+    if options.get("accumulate") and targets[0] is None:
+        raise OptionError("accumulate=True adds to out, but out is None; pass out=")
+    names = [operation.arguments[i] for i in product.operands]
+    dtype, tier = _kind(operation, views, options["tier"])
+    wanted = _result_dtype(operation, views, options["out_dtype"], targets[0])
+    inferred = signature.infer({n: v.shape for n, v in views.items()}, options["layout"])
+    sizes = inferred.sizes
+    dims = tuple(sizes[d] for d in product.dims)
+    bias = views.get("bias")
+    if bias is not None:
+        _check_bias(bias)
+    prefer = getattr(SPECS.get(options.get("kernel") or ""), "layout", None)
+    (storage_a, lda), (storage_b, ldb) = _storage(operation, product, names, views, prefer)
+    a, b = (views[name] for name in names)
+    own = a.dtype
+    flags = CODES[options.get("activation") or "none"] << ACTIVATION_SHIFT
+    flags |= ACCUMULATE if options.get("accumulate") else 0
+    flags |= OUT_F32 if wanted != own else 0
+    flags |= BIAS_F32 if bias is not None and bias.dtype != own else 0
+    return Reading(
+        operation,
+        product,
+        storage_a + storage_b,
+        dtype,
+        tier,
+        (dims[0], dims[1], dims[2]),
+        (lda, ldb),
+        (alignment(names[0], a, lda), alignment(names[1], b, ldb)),
+        sizes,
+        flags,
+        (Result(inferred.results[0], wanted, bool(options.get("accumulate"))),),
+    )
+
+
+def pose(signature: Signature, question: Question) -> Problem:
+    """The product of a problem given by sizes."""
+    operation = OPERATIONS[signature.name]
+    product = operation.products[question.options["layout"]]
+    tier = question.options["tier"]
+    tier = AUTO_TIER[question.dtype] if tier == "auto" else tier
+    values = {v: question.sizes[d] for v, d in zip("MNK", product.dims, strict=True)}
+    align_a, align_b = (question.aligns * 2)[:2]
+    return _problem(
+        operation,
+        product,
+        product.layout,
+        question.dtype,
+        tier,
+        values,
+        (align_a, align_b),
+        (),
+        question.sizes,
+    )
+
+
+def _problem(
+    operation: Operation,
+    product: Product,
+    storage: str,
+    dtype: str,
+    tier: str,
+    values: Mapping[str, int],
+    aligns: tuple[int, int],
+    told: tuple[tuple[str, int | float], ...],
+    sizes: Mapping[str, int],
+) -> Problem:
+    table = table_of(storage, operation.plan_name, dtype, tier)
+    if table is None:
+        served = ["auto", *(t for t, dtypes in TIERS.items() if dtype in dtypes)]
+        raise OptionError(
+            f"tier is {tier!r}; {operation.name} of {dtype} takes {', '.join(map(repr, served))}"
+        )
+    where = dict(zip(operation.arguments, ("a", "b"), strict=True))
+    if product.operands == (1, 0):
+        where = dict(zip(operation.arguments, ("b", "a"), strict=True))
+    pointers = tuple(where.values())
+    if "bias" in OPS[operation.name].signature.arguments:
+        pointers += ("bias",)
+    return Problem(
+        table,
+        dtype,
+        (*values.items(), ("ALIGN_A", aligns[0]), ("ALIGN_B", aligns[1])),
+        told,
+        (*pointers, "c"),
+        f"{operation.name} M={sizes['M']} N={sizes['N']} K={sizes['K']}",
+    )
+
+
+@cache
+def table_of(storage: str, plan: str, dtype: str, tier: str) -> tuple[str, ...] | None:
+    """The key of the route table of these products; None if nothing serves them."""
+    for key, table in TABLES.items():
+        if (
+            len(key) == 4
+            and key[:2] == (storage, plan)
+            and key[3] == tier
+            and dtype in table.dtypes
+        ):
+            return key
+    return None
+
+
+@cache
+def _routed(storage: str, plan: str) -> bool:
+    """Whether products stored so are served under a plan."""
+    return any(key[:2] == (storage, plan) for key in TABLES)
+
+
+def _kind(operation: Operation, views: Mapping[str, ArrayView], tier: str) -> tuple[str, str]:
+    """The operands' dtype, as specs call it, and the tier."""
+    first, second = operation.arguments
+    a, b = views[first], views[second]
+    tier = AUTO_TIER.get(DTYPES.get(a.dtype, ""), "simt") if tier == "auto" else tier
+    served = {name: short for name, short in DTYPES.items() if short in TIERS[tier]}
+    if a.dtype not in served:
+        raise DtypeError(
+            f"{first} has dtype {a.dtype}; takes {' or '.join(served)} (tier {tier!r}); "
+            f"convert it first"
+        )
+    if b.dtype != a.dtype:
+        raise DtypeError(f"{second} has dtype {b.dtype}; takes {a.dtype}, that of {first}")
+    bias = views.get("bias")
+    if bias is not None and bias.dtype not in (accepted := _mixed(a.dtype)):
+        raise DtypeError(f"bias has dtype {bias.dtype}; takes {' or '.join(accepted)}")
+    return served[a.dtype], tier
+
+
+def _mixed(dtype: str) -> tuple[str, ...]:
+    """The dtypes that bias and result may have beside operands of ``dtype``."""
+    return tuple(dict.fromkeys((dtype, "float32")))
+
+
+def _result_dtype(
+    operation: Operation, views: Mapping[str, ArrayView], asked: str | None, out: str | None
+) -> str:
+    """The dtype of the result: as asked for, that of ``out``, or the operation's own."""
+    dtype = views[operation.arguments[0]].dtype
+    accepted = _mixed(dtype)
+    if asked is not None:
+        if not isinstance(asked, str):
+            raise OptionError(f"out_dtype is {asked!r}; takes None or the name of a dtype")
+        if asked not in accepted:
+            raise DtypeError(f"out_dtype is {asked!r}; takes {' or '.join(map(repr, accepted))}")
+        return asked
+    if out is not None:
+        if out not in accepted:
+            raise DtypeError(f"out has dtype {out}; takes {' or '.join(accepted)}")
+        return out
+    return "float32" if operation.name in RESULT_F32 else dtype
+
+
+def _check_out(target: ArrayView) -> int:
+    """The elements from row to row of the result."""
+    alignment("out", target, 0)
+    matrix = target.matrix("out")
+    (_, columns), (pitch, along) = matrix.shape, matrix.strides
+    if along != 1 and columns > 1 and target.size:
+        raise ShapeError(
+            f"out has strides {list(target.strides)}; takes stride 1 along the last dimension: "
+            f"pass an array like {contiguous_copy('out', target)}, or leave out= away"
+        )
+    return pitch
+
+
+def _check_bias(bias: ArrayView) -> None:
+    if bias.size > 1 and bias.strides != (1,):
+        raise ShapeError(
+            f"bias has stride {bias.strides[0]}; takes stride 1: "
+            f"pass {contiguous_copy('bias', bias)}"
+        )
+    alignment("bias", bias, 0)
+
+
+def _storage(
+    operation: Operation,
+    product: Product,
+    names: list[str],
+    views: Mapping[str, ArrayView],
+    prefer: str | None,
+) -> tuple[tuple[str, int], tuple[str, int]]:
+    """(letter, leading dimension) of A and B: as declared, or as a transposed view."""
+    found = [
+        _storages(views[name].matrix(name), letter)
+        for name, letter in zip(names, product.layout, strict=True)
+    ]
+    plan = operation.plan_name
+    pairs = [(a, b) for a in found[0] for b in found[1] if _routed(a[0] + b[0], plan)]
+    for a, b in pairs:
+        if a[0] + b[0] == prefer:
+            return a, b
+    if pairs:
+        return pairs[0]
+    transposable = all(_routed(a + b, plan) for a in "NT" for b in "NT")
+    for name, letter, storages in zip(names, product.layout, found, strict=True):
+        if letter not in (s for s, _ in storages):
+            view = views[name]
+            raise ShapeError(
+                f"{name} has shape {list(view.shape)} and strides {list(view.strides)}, which no "
+                f"kernel of {operation.name} fits: takes stride 1 along the last dimension"
+                f"{' (or a transposed view of such)' if transposable else ''}; "
+                f"pass {contiguous_copy(name, view)}"
+            )
+    raise AssertionError("the declared storage of every operation is served")
+
+
+def _storages(view: ArrayView, declared: str) -> list[tuple[str, int]]:
+    """The ways to read a matrix as rows of stride 1, the declared one first.
+
+    A column that is dense in memory is one row of its transpose, and better read as such: its pitch
+    is of no account then, and vectors lie along it.
+    """
+    (rows, columns), (down, along) = view.shape, view.strides
+    if rows * columns == 0:  # nothing will be read, and frameworks disagree about the strides
+        return [
+            (declared, leading(1, columns, 0, view.itemsize)),
+            (_TRANSPOSED[declared], leading(1, rows, 0, view.itemsize)),
+        ]
+    found = []
+    if along == 1 or columns <= 1:
+        found.append((declared, leading(rows, columns, down, view.itemsize)))
+    if down == 1 or rows <= 1:
+        turned = _TRANSPOSED[declared], leading(columns, rows, along, view.itemsize)
+        found.insert(0 if columns == 1 and rows > 1 and down == 1 else len(found), turned)
+    return found
+
+
+OPS = {s.name: Op(s, partial(read, s), partial(pose, s)) for s in (LINEAR, DGRAD, WGRAD, MATMUL)}
+"""The rows of the products."""

@@ -1,0 +1,94 @@
+"""What an operation is: one row, from which all else follows.
+
+:class:`Op` joins a signature (:mod:`ptxgen.numerics.signature`), which says what is asked, to the
+route tables, which say what serves it. The frame (:mod:`ptxgen.ops.run`,
+:mod:`ptxgen.ops.launch`, ``explain``, the command line, :mod:`ptxgen.torch`, tests) reads rows and
+knows no operation by name. The oracle of an operation is the function of its name in
+:mod:`ptxgen.reference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+from ptxgen.errors import OptionError
+from ptxgen.numerics.signature import Signature
+from ptxgen.runtime import ArrayView
+from ptxgen.spec import Problem
+
+
+class Result(NamedTuple):
+    """What one result is to be; ``read``: whether the operation also reads what is there."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    read: bool = False
+
+
+class Reading(Protocol):
+    """A call's arguments, understood. Nothing has been enqueued."""
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """What each result is to be."""
+
+    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
+        """What the kernels are to do, given where results go; None if there is nothing to do.
+
+        Raises ShapeError for targets that no kernel writes.
+        """
+
+
+Options = Mapping[str, Any]
+
+
+class Question(NamedTuple):
+    """A problem given by sizes alone: how ``explain`` asks.
+
+    ``sizes`` as the signature names them; ``dtype``: the short name of the operands'; ``options``:
+    all of the signature's; ``aligns``: bytes, of the operands in the order of the variables.
+    """
+
+    sizes: Mapping[str, int]
+    dtype: str
+    options: Options
+    aligns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation.
+
+    ``read`` understands a call: views of the arguments that are given, by name; the options, with
+    "kernel", the one that is asked for, among them; and the dtype of each result's memory, where
+    the caller gives it. It refuses what cannot be served.
+    ``pose`` makes the problem of a :class:`Question` (``told`` is left empty).
+
+    ``backward``, where there is one, gives the gradients of the arguments, in order, from those of
+    the results: it is called with the arguments, results, gradients of results (as tuples of
+    tensors), options, and which arguments need one, and is made of operations of
+    :mod:`ptxgen.torch`. Operations with ``backward`` have an operator in :mod:`ptxgen.torch` by
+    their name.
+    """
+
+    signature: Signature
+    read: Callable[[Mapping[str, ArrayView], Options, tuple[str | None, ...]], Reading]
+    pose: Callable[[Question], Problem]
+    backward: Callable[..., tuple[Any, ...]] | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Its name, also that of the library's function and of the oracle."""
+        return self.signature.name
+
+    def options(self, given: Options) -> Options:
+        """All options, those ``given`` and the others' defaults. Raises OptionError."""
+        known = self.signature.options
+        if unknown := sorted(given.keys() - known.keys()):
+            raise OptionError(f"{self.name} has no option {unknown[0]!r}; takes {sorted(known)}")
+        options = {name: given.get(name, option.default) for name, option in known.items()}
+        self.signature.check(options)
+        return MappingProxyType(options)

@@ -1,0 +1,44 @@
+"""What operations ask of the views of their arguments: alignment, pitch, advice."""
+
+from __future__ import annotations
+
+from ptxgen.errors import ShapeError
+from ptxgen.runtime.arrays import ArrayView
+
+ALIGN_MAX = 16
+_COPIES = {
+    "torch": "{}.contiguous()",
+    "cupy": "cupy.ascontiguousarray({})",
+    "numpy": "numpy.ascontiguousarray({})",
+}
+
+
+def alignment(name: str, view: ArrayView, ld: int) -> int:
+    """The largest of 2, 4, 8, 16 that divides address and row pitch, in bytes.
+
+    16 for an empty array. Raises ShapeError if the address is off a whole element.
+    """
+    if view.size == 0:
+        return ALIGN_MAX
+    if view.ptr % view.itemsize:
+        raise ShapeError(
+            f"{name} is at address {view.ptr:#x}; takes a multiple of {view.itemsize}, the size "
+            f"of its elements; pass a copy of {name}"
+        )
+    low = view.ptr | ld * view.itemsize | ALIGN_MAX
+    return low & -low
+
+
+def contiguous_copy(name: str, view: ArrayView) -> str:
+    """How to make a contiguous copy of the argument ``name``, in its framework's words."""
+    form = _COPIES.get(view.framework, "a contiguous copy of {}")
+    return form.format(name)
+
+
+def leading(rows: int, width: int, stride: int, itemsize: int) -> int:
+    """Elements from row to row.
+
+    Nobody steps from a single row, so any pitch is right; whole 16 bytes admit most kernels.
+    """
+    unit = ALIGN_MAX // itemsize
+    return stride if rows > 1 else max(-(-width // unit) * unit, unit)

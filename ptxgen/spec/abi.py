@@ -1,0 +1,155 @@
+"""A kernel's parameters: packing them, where each lies, and how CUDA C++ declares them.
+
+Parameters lie one behind the other, each aligned to its own size (tensor maps to 64 bytes), as
+CUDA lays them out.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ptxgen.errors import SpecError
+from ptxgen.expr import Expr
+
+MAP_BYTES = 128
+"""``sizeof(CUtensorMap)``."""
+_KINDS = {  # kind: (size, alignment, struct format)
+    "ptr": (8, 8, "Q"),
+    "i64": (8, 8, "q"),
+    "u64": (8, 8, "Q"),
+    "u32": (4, 4, "I"),
+    "f32": (4, 4, "f"),
+    "f64": (8, 8, "d"),
+    "map": (MAP_BYTES, 64, f"{MAP_BYTES}s"),
+}
+_C_TYPES = {
+    "i64": "long long",
+    "u64": "unsigned long long",
+    "u32": "unsigned",
+    "f32": "float",
+    "f64": "double",
+}
+
+
+@dataclass(frozen=True)
+class MapBox:
+    """A tensor-map parameter: a matrix as it is stored, and the box of it that one copy takes.
+
+    ``operand``: the pointer parameter at which the matrix starts. ``size``: elements of a row, and
+    rows; ``pitch``: elements from row to row, as formulas. The box has ``inner`` elements of
+    ``outer`` rows; ``swizzle``: width in bytes of the pattern in shared memory (0, 32, 64 or 128).
+    What is outside the matrix is read as zeros.
+    """
+
+    operand: str
+    size: tuple[Expr, Expr]
+    pitch: Expr
+    itemsize: int
+    inner: int
+    outer: int
+    swizzle: int = 128
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter: its name, kind ("ptr", "i64", "u64", "u32", "f32", "f64" or "map") and, of a
+    pointer or a map, its C++ type.
+
+    ``box``: of a map. ``optional``: a pointer that is null where nothing is bound to it.
+    """
+
+    name: str
+    kind: str
+    ctype: str = ""
+    box: MapBox | None = None
+    optional: bool = False
+
+    @property
+    def declaration(self) -> str:
+        """As CUDA C++ declares it."""
+        return f"{self.ctype or _C_TYPES[self.kind]} {self.name}"
+
+
+def ptr(name: str, ctype: str, *, optional: bool = False) -> Param:
+    """A pointer parameter."""
+    return Param(name, "ptr", ctype, optional=optional)
+
+
+@dataclass(frozen=True)
+class Abi:
+    """The parameter list of a kernel."""
+
+    params: tuple[Param, ...]
+
+    def __post_init__(self) -> None:
+        names = [p.name for p in self.params]
+        if len(set(names)) < len(names):
+            raise SpecError(f"parameters {names}: one occurs twice")
+        for p in self.params:
+            if p.kind not in _KINDS or (p.kind == "map") != (p.box is not None):
+                raise SpecError(f"parameter {p.name}: kind {p.kind!r} with box {p.box}")
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        """Where each parameter lies, in bytes."""
+        found, at = {}, 0
+        for p in self.params:
+            size, align, _ = _KINDS[p.kind]
+            at = -(-at // align) * align
+            found[p.name] = at
+            at += size
+        return found
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of all parameters."""
+        last = self.params[-1]
+        return self.offsets[last.name] + _KINDS[last.kind][0]
+
+    @property
+    def pointers(self) -> tuple[Param, ...]:
+        """The pointers, in order."""
+        return tuple(p for p in self.params if p.kind == "ptr")
+
+    @property
+    def maps(self) -> tuple[Param, ...]:
+        """The tensor maps, in order."""
+        return tuple(p for p in self.params if p.kind == "map")
+
+    @property
+    def scalars(self) -> tuple[Param, ...]:
+        """What is neither pointer nor map, in order."""
+        return tuple(p for p in self.params if p.kind not in ("ptr", "map"))
+
+    def pack(self, values: Mapping[str, int | float]) -> bytes:
+        """The parameters with scalars from ``values``; pointers that it lacks, and maps, are zeros.
+
+        Raises SpecError for a scalar that is missing or does not fit.
+        """
+        packed = bytearray(self.size)
+        for p in self.params:
+            if p.kind == "map" or (p.kind == "ptr" and p.name not in values):
+                continue
+            try:
+                value = values[p.name]
+                struct.pack_into(f"<{_KINDS[p.kind][2]}", packed, self.offsets[p.name], value)
+            except (KeyError, struct.error) as error:
+                given = values.get(p.name, "nothing")
+                raise SpecError(f"parameter {p.name} ({p.kind}) is given {given}") from error
+        return bytes(packed)
+
+    def unpack(self, packed: bytes) -> dict[str, int | float]:
+        """The pointers and scalars of a packed list, by name."""
+        return {
+            p.name: struct.unpack_from(f"<{_KINDS[p.kind][2]}", packed, self.offsets[p.name])[0]
+            for p in self.params
+            if p.kind != "map"
+        }
+
+    @property
+    def signature(self) -> str:
+        """The parameter list in CUDA C++."""
+        return ",\n    ".join(p.declaration for p in self.params)

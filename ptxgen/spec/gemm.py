@@ -1,0 +1,144 @@
+"""Products ``C[M, N] = A[M, K] . B[K, N]``: their problem variables, parameters and kernels.
+
+Problem variables, all integers:
+
+=================  =====================================================================
+``M, N, K``        rows, columns, reduction length; 1 .. 2^31 - 1
+``CHUNK, CHUNKS``  chunk length of the contract's plan (1 .. K), and ceil(K / CHUNK)
+``ALIGN_A/B``      largest of 2, 4, 8, 16 bytes that divides the operand's address and the
+                   byte distance of its rows
+``SMS``            streaming multiprocessors of the device
+=================  =====================================================================
+
+Kernels are told besides: ``LDA, LDB, LDC``, elements from row to row, and ``FLAGS``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from ptxgen.expr import Expr, ceil_div, maximum, minimum, var
+from ptxgen.numerics import activation
+from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
+from ptxgen.spec.abi import Abi, MapBox, Param, ptr
+from ptxgen.spec.base import GRID_MAX, KernelSpec
+from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
+
+CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
+ALIGN_A, ALIGN_B = var("ALIGN_A"), var("ALIGN_B")
+SMS = var("SMS")
+LDA, LDB = var("LDA"), var("LDB")
+
+PARTIAL_SUMS = CHUNKS * M * N
+"""Elements of the workspace that a split through memory needs, of the accumulators' dtype."""
+
+ACCUMULATE, BIAS_F32, OUT_F32, ACTIVATION_SHIFT = 1, 2, 4, 8
+"""The kernels' flags: add to what is there; bias and result are f32 where operands have 16 bits
+(kernels of f32 ignore these two); from bit 8 on the activation's code."""
+
+LAYOUTS = ("NN", "NT", "TN", "TT")
+"""How A and B are stored: "N" is [M, K] (A) or [K, N] (B), "T" the transpose."""
+
+
+@cache
+def space(plan: Plan) -> Space:
+    """The products whose reduction is cut as ``plan`` says."""
+    return Space(
+        f"products under the plan {plan.name!r}",
+        (
+            ("M", SIZE),
+            ("N", SIZE),
+            ("K", SIZE),
+            ("SMS", Between(1, SMS_MAX)),
+            ("ALIGN_A", ALIGNMENT),
+            ("ALIGN_B", ALIGNMENT),
+        ),
+        derived=(
+            ("CHUNK", maximum(1, minimum(K, plan.chunk))),
+            ("CHUNKS", ceil_div(K, CHUNK)),
+        ),
+        bounded=("CHUNKS",),
+        facts=((CHUNKS > 1, M * N),),
+    )
+
+
+def matrix(operand: str, layout: str, box: tuple[int, int], itemsize: int, swizzle: int) -> Param:
+    """The tensor map of operand "a" or "b" of a product in this layout, ``box`` (elements along a
+    row, rows) at a time.
+    """
+    rows, columns, letter, pitch = (
+        (M, K, layout[0], LDA) if operand == "a" else (K, N, layout[1], LDB)
+    )
+    size = (columns, rows) if letter == "N" else (rows, columns)
+    found = MapBox(operand, size, pitch, itemsize, *box, swizzle=swizzle)
+    return Param(f"map_{operand}", "map", "const __grid_constant__ TensorMap", found)
+
+
+def abi(
+    operand: str,
+    beside: str,
+    accumulator: str,
+    maps: tuple[Param, ...] = (),
+    *,
+    aliased: bool = False,
+) -> Abi:
+    """The parameters of a kernel of products: of C++ types ``operand`` (A and B), ``beside`` (bias
+    and result) and ``accumulator`` (partial sums). ``aliased``: the compiler is not told that
+    nothing else writes to the operands.
+    """
+    alone = "" if aliased else " __restrict__"
+    return Abi(
+        (
+            ptr("a", f"const {operand}*{alone}"),
+            ptr("b", f"const {operand}*{alone}"),
+            ptr("bias", f"const {beside}*{alone}", optional=True),
+            ptr("c", f"{beside}*"),
+            ptr("workspace", f"{accumulator}*", optional=True),
+            *(Param(name, "i64") for name in ("lda", "ldb", "ldc")),
+            *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags")),
+            *maps,
+        )
+    )
+
+
+CONTEXT: Mapping[str, Any] = MappingProxyType(
+    {"activation": activation, "gemm": sys.modules[__name__]}
+)
+"""What templates of products read."""
+
+
+class GemmSpec(KernelSpec):
+    """A kernel that computes output tiles of BM x BN, whole or chunk by chunk of the reduction."""
+
+    bm: int
+    bn: int
+    split: str  # how chunks are told apart; "workspace": their sums go there
+    persistent: bool  # whether CTAs walk over the tiles
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return CONTEXT
+
+    @property
+    def tiles(self) -> Expr:
+        """Output tiles."""
+        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
+
+    @property
+    def work(self) -> Expr:
+        """Pieces of work that CTAs share."""
+        return self.tiles * CHUNKS if self.split == "workspace" else self.tiles
+
+    @property
+    def grid(self) -> Expr:
+        return minimum(self.tiles, GRID_MAX) if self.persistent else self.work
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        if self.split != "workspace":
+            return {}
+        return {"workspace": PARTIAL_SUMS * ITEMSIZE[self.contract.accumulator]}

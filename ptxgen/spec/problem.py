@@ -1,0 +1,37 @@
+"""One problem of an operation: which table serves it, and every number that its launch needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ptxgen.spec.route import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What an operation asks of the kernels.
+
+    ``table``: the key of the route table. ``dtype``: that of the kernels' operands. ``values``: of
+    the space's variables (but SMS, which the device has), by name. ``told``: what kernels are told
+    besides, by name (pitches, flags). ``pointers``: for each operand and result of the call, in
+    order, the kernels' parameter that points to it. ``what``: the problem, for messages.
+    """
+
+    table: Key
+    dtype: str
+    values: tuple[tuple[str, int], ...]
+    told: tuple[tuple[str, int | float], ...]
+    pointers: tuple[str, ...]
+    what: str
+
+    def given(self, sms: int) -> dict[str, int]:
+        """The variables by name, on a device with ``sms`` SMs."""
+        return {**dict(self.values), "SMS": sms}
+
+    def parameters(self, environment: Mapping[str, int]) -> dict[str, int | float]:
+        """All scalars that parameters may be bound to, in lower case."""
+        return {name.lower(): value for name, value in (*environment.items(), *self.told)}
+
+    def __str__(self) -> str:
+        return self.what

@@ -13,96 +13,52 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 0: measured at 3 problems: 1.2 % behind the best
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 0: measured at 1 problem: 0.2 % behind the best
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 64 <= 2147483647
-        and n + 16 <= 2147483647
-        and k + 256 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
-        and m >= 9
-        and m <= 64
-        and n <= 1773
-        and k <= 443
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 725
+        and m <= 1448
+        and n <= 10836
+        and k >= 1255
+        and k <= 2172
     ):
         return Choice(
             route=0,
-            kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
+            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
+            grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 1: measured at 4 problems: 4 % faster than the next
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 1: measured at 1 problem: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m >= 3
-        and m <= 8
-        and n >= 1774
-        and n <= 5792
-        and k >= 2173
-    ):
-        return Choice(
-            route=1,
-            kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 2: measured at 7 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and m <= 64
-        and n >= 10837
-        and k >= 887
-        and k <= 6400
-    ):
-        return Choice(
-            route=2,
-            kernels=("mma_nn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 3: measured at 1 problem: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
+        and tiles_8x32 <= 2147483647
         and m >= 9
         and m <= 16
         and n <= 876
-        and k >= 2173
-        and k <= 4095
+        and k <= 443
     ):
         return Choice(
-            route=3,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
+            route=1,
+            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 4: measured at 3 problems: 5 % faster than the next
+    # 2: measured at 3 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -120,101 +76,61 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=4,
+            route=2,
             kernels=("wgmma_nn_bf16_128x224x64_w2_s4",),
             grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 5: not measured: as the nearest measured problem
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 3: measured at 1 problem: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 17
-        and m <= 128
-        and n >= 5793
-        and k <= 1254
-    ):
-        return Choice(
-            route=5,
-            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 6: measured at 2 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
         and m >= 725
         and m <= 1448
-        and n <= 627
+        and n <= 876
+        and k <= 443
+    ):
+        return Choice(
+            route=3,
+            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 4: not measured: as the nearest measured problem
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 33
+        and m <= 128
+        and n >= 5793
         and k <= 2172
     ):
         return Choice(
-            route=6,
+            route=4,
             kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 7: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
-        and n >= 5793
-        and k <= 2172
-    ):
-        return Choice(
-            route=7,
-            kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 8: measured at 1 problem: 11 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 2479
-        and m <= 3505
-        and n <= 1773
-        and k >= 3547
-    ):
-        return Choice(
-            route=8,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 9: measured at 1 problem: 3 % faster than the next
+    # 5: measured at 1 problem: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -231,14 +147,147 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=9,
+            route=5,
             kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
+    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    # 6: measured at 1 problem: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 16 <= 2147483647
+        and k + 256 <= 2147483647
+        and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295
+        and m >= 257
+        and m <= 724
+        and n <= 876
+        and k <= 443
+    ):
+        return Choice(
+            route=6,
+            kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
+            grids=(min(tiles_64x16, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 7: measured at 1 problem: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 725
+        and m <= 1448
+        and n <= 876
+        and k >= 2173
+        and k <= 4095
+    ):
+        return Choice(
+            route=7,
+            kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 8: not measured: as the nearest measured problem
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 725
+        and m <= 2478
+        and n <= 627
+        and k >= 887
+        and k <= 2172
+    ):
+        return Choice(
+            route=8,
+            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
+            grids=(min(tiles_64x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 9: measured at 2 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 17
+        and m <= 32
+        and n >= 877
+        and n <= 1773
+    ):
+        return Choice(
+            route=9,
+            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 10: measured at 2 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x32 <= 2147483647
+        and m >= 2
+        and m <= 2
+        and n <= 5792
+        and k <= 6400
+    ):
+        return Choice(
+            route=10,
+            kernels=("mma_nn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 11: measured at 2 problems: 1.2 % behind the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x64 <= 2147483647
+        and m <= 4
+        and n >= 1774
+        and k <= 1254
+    ):
+        return Choice(
+            route=11,
+            kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            grids=(tiles_8x64,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: measured at 1 problem: as fast as the best
+    # 12: measured at 1 problem: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -256,86 +305,200 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=10,
+            route=12,
             kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 11: measured at 1 problem: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 3506
-        and m <= 5792
-        and n <= 876
-        and k >= 2173
-        and k <= 4095
-    ):
-        return Choice(
-            route=11,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 12: measured at 2 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 2478
-        and n >= 1774
-        and k <= 2172
-    ):
-        return Choice(
-            route=12,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 13: measured at 1 problem: 4 % faster than the next
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 13: measured at 8 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
+        and n + 256 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 725
-        and m <= 1448
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 1449
+        and m <= 5792
         and n >= 1774
-        and n <= 10836
-        and k <= 1254
+        and k >= 2173
     ):
         return Choice(
             route=13,
-            kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
+            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 14: measured at 1 problem: 1 % faster than the next
+    # 14: measured at 1 problem: 6 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 16 <= 2147483647
+        and k + 256 <= 2147483647
+        and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295
+        and m >= 5
+        and m <= 8
+        and n <= 876
+        and k <= 443
+    ):
+        return Choice(
+            route=14,
+            kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
+            grids=(min(tiles_64x16, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 15: measured at 2 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 129
+        and m <= 256
+        and n >= 1774
+        and n <= 5792
+        and k >= 3547
+    ):
+        return Choice(
+            route=15,
+            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
+            grids=(min(tiles_64x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 16: measured at 2 problems: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 257
+        and m <= 5792
+        and n >= 5793
+        and k >= 4526
+    ):
+        return Choice(
+            route=16,
+            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 17: measured at 2 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 224 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+        and m >= 5793
+        and n >= 1774
+        and k >= 6401
+    ):
+        return Choice(
+            route=17,
+            kernels=("wgmma_nn_bf16_128x224x64_w2_s4",),
+            grids=(min(tiles_128x224, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 18: measured at 1 problem: 44 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 2
+        and m + 192 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 2479
+        and m <= 3505
+        and n <= 1773
+        and k >= 3547
+    ):
+        return Choice(
+            route=18,
+            kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 19: measured at 1 problem: 6 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 17
+        and m <= 32
+        and n <= 1773
+        and k >= 444
+        and k <= 2172
+    ):
+        return Choice(
+            route=19,
+            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 20: not measured: as the nearest measured problem
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 2478
+        and k >= 4526
+        and k <= 6400
+    ):
+        return Choice(
+            route=20,
+            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 21: measured at 1 problem: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -353,37 +516,141 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=14,
+            route=21,
             kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 15: measured at 1 problem: 5 % faster than the next
+    # 22: measured at 3 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
+        and n + 256 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 725
-        and m <= 1448
-        and n <= 876
-        and k >= 2173
-        and k <= 4095
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 3506
+        and n >= 628
+        and n <= 5792
+        and k >= 4096
+        and k <= 6400
     ):
         return Choice(
-            route=15,
-            kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
+            route=22,
+            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 16: measured at 4 problems: 1 % faster than the next
+    # 23: measured at 3 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 5793
+        and n <= 1011
+    ):
+        return Choice(
+            route=23,
+            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 24: measured at 3 problems: 1.3 % behind the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x64 <= 2147483647
+        and m >= 5
+        and m <= 128
+        and n <= 876
+        and k <= 443
+    ):
+        return Choice(
+            route=24,
+            kernels=("mma_nn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 25: measured at 4 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m <= 1
+        and n <= 5792
+        and k >= 2173
+        and k <= 6400
+    ):
+        return Choice(
+            route=25,
+            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 26: measured at 2 problems: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 33
+        and m <= 64
+        and n >= 1774
+        and k <= 2172
+    ):
+        return Choice(
+            route=26,
+            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 27: measured at 1 problem: 7 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 257
+        and m <= 724
+        and n <= 627
+        and k <= 2172
+    ):
+        return Choice(
+            route=27,
+            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 28: measured at 3 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -400,222 +667,33 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=16,
+            route=28,
             kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 17: measured at 1 problem: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 17
-        and m <= 32
-        and n >= 1774
-        and n <= 10836
-        and k >= 887
-        and k <= 2172
-    ):
-        return Choice(
-            route=17,
-            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 18: measured at 4 problems: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 5792
-        and n >= 5793
-        and k >= 2173
-    ):
-        return Choice(
-            route=18,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 19: measured at 1 problem: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and n >= 5793
-        and n <= 10836
-    ):
-        return Choice(
-            route=19,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 20: measured at 2 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 257
-        and m <= 5792
-        and n >= 5793
-        and k >= 4526
-    ):
-        return Choice(
-            route=20,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 21: measured at 3 problems: 8 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 16 <= 2147483647
-        and k + 256 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
-        and m >= 33
-        and m <= 256
-        and n <= 627
-        and k >= 444
-        and k <= 2172
-    ):
-        return Choice(
-            route=21,
-            kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 22: measured at 2 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 3506
-        and m <= 5792
-        and n >= 628
-        and k >= 3547
-        and k <= 6400
-    ):
-        return Choice(
-            route=22,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 23: measured at 3 problems: 4 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 1449
-        and n <= 876
-        and k <= 443
-    ):
-        return Choice(
-            route=23,
-            kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 24: measured at 2 problems: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 2478
-        and n <= 1773
-        and k >= 2173
-        and k <= 6400
-    ):
-        return Choice(
-            route=24,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 25: measured at 4 problems: 5 % faster than the next
+    # 29: measured at 5 problems: 7 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_8x32 <= 2147483647
-        and m >= 3
+        and m >= 5
         and m <= 8
-        and n <= 1773
-        and k >= 2173
+        and n >= 628
+        and n <= 3547
+        and k >= 444
     ):
         return Choice(
-            route=25,
+            route=29,
             kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 26: measured at 2 problems: 6 % faster than the next
+    # 30: measured at 2 problems: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -633,165 +711,60 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=26,
+            route=30,
             kernels=("wgmma_nn_bf16_128x112x64_w2_s6",),
             grids=(min(tiles_128x112, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: measured at 3 problems: 4 % faster than the next
+    # 31: measured at 4 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 129
+        and n + 16 <= 2147483647
+        and k + 256 <= 2147483647
+        and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295
+        and m >= 9
         and m <= 256
-        and n >= 628
-        and n <= 1773
-        and k >= 444
-    ):
-        return Choice(
-            route=27,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 28: measured at 1 problem: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and n <= 1011
-    ):
-        return Choice(
-            route=28,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 29: measured at 1 problem: 13 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 129
-        and m <= 256
-        and n >= 5793
-        and k >= 4526
-    ):
-        return Choice(
-            route=29,
-            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 30: measured at 4 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 1
-        and n <= 5792
-        and k >= 2173
-        and k <= 6400
-    ):
-        return Choice(
-            route=30,
-            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 31: measured at 3 problems: 6 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 33
-        and m <= 64
-        and n >= 1012
-        and k <= 2172
-    ):
-        return Choice(
-            route=31,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 32: measured at 1 problem: 17 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 257
-        and m <= 724
         and n <= 627
         and k >= 444
         and k <= 2172
     ):
         return Choice(
-            route=32,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
+            route=31,
+            kernels=("wgmma_nn_bf16_64x16x256_w1_s5",),
+            grids=(min(tiles_64x16, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 33: measured at 2 problems: 1.2 % behind the best
+    # 32: measured at 1 problem: 15 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_16x64 <= 2147483647
-        and m >= 5
-        and m <= 128
-        and n <= 876
-        and k <= 443
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 129
+        and m <= 724
+        and n >= 5793
+        and k >= 4526
     ):
         return Choice(
-            route=33,
-            kernels=("mma_nn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
+            route=32,
+            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 34: measured at 5 problems: 1 % faster than the next
+    # 33: measured at 2 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -806,85 +779,16 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 5792
         and n >= 1774
         and n <= 10836
-        and k >= 2173
+        and k >= 4096
     ):
         return Choice(
-            route=34,
+            route=33,
             kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 35: measured at 4 problems: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 17
-        and m <= 32
-        and n <= 1773
-        and k >= 444
-    ):
-        return Choice(
-            route=35,
-            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 36: measured at 6 problems: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 2479
-        and n >= 1012
-        and n <= 10836
-        and k >= 444
-        and k <= 4525
-    ):
-        return Choice(
-            route=36,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 37: measured at 2 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 725
-        and m <= 1448
-        and k <= 2172
-    ):
-        return Choice(
-            route=37,
-            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 38: not measured: as the nearest measured problem
+    # 34: measured at 1 problem: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -896,41 +800,132 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_192x256 + sms <= 4294967295
         and -(-n // 256) * 8 <= 4294967295
         and m >= 2479
-        and n <= 1011
+        and m <= 5792
+        and n <= 876
         and k >= 2173
     ):
         return Choice(
-            route=38,
+            route=34,
             kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
             grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
-    # 39: measured at 1 problem: as fast as the best
+    # 35: measured at 1 problem: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 64 <= 2147483647
-        and n + 128 <= 2147483647
+        and n + 64 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and n >= 628
-        and n <= 1773
+        and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 725
+        and m <= 2478
+        and n <= 876
+        and k <= 443
+    ):
+        return Choice(
+            route=35,
+            kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
+            grids=(min(tiles_64x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 36: measured at 1 problem: 7 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 725
+        and m <= 1448
+        and n >= 1774
+        and n <= 10836
+        and k <= 2172
+    ):
+        return Choice(
+            route=36,
+            kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 37: measured at 4 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 2479
+        and n >= 877
+        and n <= 10836
         and k >= 444
         and k <= 4525
     ):
         return Choice(
-            route=39,
-            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
+            route=37,
+            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 40: not measured: as the nearest measured problem
+    # 38: measured at 3 problems: 10 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 129
+        and m <= 256
+        and n <= 1773
+        and k >= 444
+    ):
+        return Choice(
+            route=38,
+            kernels=("wgmma_nn_bf16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 39: measured at 2 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m >= 3
+        and m <= 32
+        and n >= 628
+        and n <= 1773
+        and k >= 444
+        and k <= 2172
+    ):
+        return Choice(
+            route=39,
+            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 40: measured at 7 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -948,27 +943,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 41: measured at 3 problems: 9 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m >= 3
-        and m <= 32
-        and n >= 628
-        and n <= 1773
-        and k >= 444
-        and k <= 4095
-    ):
-        return Choice(
-            route=41,
-            kernels=("mma_nn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 42: measured at 3 problems: 8 % faster than the next
+    # 41: measured at 8 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -977,16 +952,16 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m <= 16
         and n >= 1774
         and n <= 5792
-        and k >= 6401
+        and k >= 4096
     ):
         return Choice(
-            route=42,
+            route=41,
             kernels=("mma_nn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 43: not measured: as the nearest measured problem
+    # 42: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
@@ -1004,13 +979,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            route=43,
+            route=42,
             kernels=("wgmma_nn_bf16_128x224x64_w2_s4",),
             grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 44: measured at 5 problems: 15 % faster than the next
+    # 43: measured at 3 problems: 22 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1024,38 +999,58 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 129
         and m <= 724
         and n <= 1773
+        and k >= 444
     ):
         return Choice(
-            route=44,
+            route=43,
             kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 45: not measured: as the nearest measured problem
+    # 44: measured at 2 problems: 10 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 64 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 3505
-        and n <= 1773
-        and k >= 3547
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 129
+        and m <= 256
+        and n >= 1774
+        and n <= 5792
     ):
         return Choice(
-            route=45,
-            kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
+            route=44,
+            kernels=("wgmma_nn_bf16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 46: measured at 5 problems: 8 % faster than the next
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 45: measured at 4 problems: 6 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_32x32 <= 2147483647
+        and m >= 17
+        and m <= 32
+        and n >= 1774
+        and n <= 5792
+    ):
+        return Choice(
+            route=45,
+            kernels=("mma_nn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 46: measured at 6 problems: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1077,48 +1072,29 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 47: measured at 4 problems: 0.2 % behind the best
+    # 47: measured at 5 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
-        and m + 64 <= 2147483647
+        and m + 128 <= 2147483647
         and n + 128 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
+        and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
-        and m >= 129
-        and m <= 256
-        and n >= 1774
+        and m >= 1449
+        and k >= 887
+        and k <= 4525
     ):
         return Choice(
             route=47,
-            kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
+            kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 48: measured at 3 problems: 7 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 1774
-        and n <= 5792
-    ):
-        return Choice(
-            route=48,
-            kernels=("mma_nn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 49: measured at 4 problems: 10 % faster than the next
+    # 48: measured at 3 problems: 13 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1133,13 +1109,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
     ):
         return Choice(
-            route=49,
+            route=48,
             kernels=("wgmma_nn_bf16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 50: measured at 5 problems: as fast as the best
+    # 49: measured at 5 problems: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
@@ -1147,16 +1123,16 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_16x64 <= 2147483647
         and m <= 32
         and n >= 5793
-        and k >= 887
+        and k >= 444
     ):
         return Choice(
-            route=50,
+            route=49,
             kernels=("mma_nn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 51: measured at 5 problems: 12 % faster than the next
+    # 50: measured at 6 problems: 9 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1172,36 +1148,34 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
     ):
         return Choice(
-            route=51,
+            route=50,
             kernels=("wgmma_nn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 52: not measured: as the nearest measured problem
+    # 51: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 2
-        and m + 256 <= 2147483647
+        and m + 192 <= 2147483647
         and n + 256 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
+        and tiles_192x256 + sms <= 4294967295
         and -(-n // 256) * 8 <= 4294967295
         and m >= 1449
-        and n >= 877
         and k >= 1255
     ):
         return Choice(
-            route=52,
-            kernels=("wgmma_nn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
+            route=51,
+            kernels=("wgmma_nn_bf16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 53: measured at 19 problems: 2 % faster than the next
+    # 52: measured at 15 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1211,13 +1185,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 10836
     ):
         return Choice(
-            route=53,
+            route=52,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 54: measured at 3 problems: 11 % faster than the next
+    # 53: measured at 6 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1230,13 +1204,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
     ):
         return Choice(
-            route=54,
+            route=53,
             kernels=("wgmma_nn_bf16_64x128x64_w1_s8",),
             grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 55: measured at 1 problem: 105 % faster than the next
+    # 54: measured at 1 problem: 111 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1246,32 +1220,41 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=55,
+            route=54,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 56: measured at 1 problem: 144 % faster than the next
+    # 55: measured at 1 problem: 145 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_b >= 16:
         return Choice(
-            route=56,
+            route=55,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 57: measured at 2 problems: 163 % faster than the next
+    # 56: measured at 2 problems: 164 % faster than the next
     if chunks <= 1 and align_b >= 16:
         return Choice(
-            route=57,
+            route=56,
             kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
             chunk=chunk,
         )
-    # 58: measured at 1 problem: 112 % faster than the next
+    # 57: measured at 1 problem: 40 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1026 and align_a >= 16:
+        return Choice(
+            route=57,
+            kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 58: measured at 3 problems: 71 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
         return Choice(
             route=58,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
@@ -1279,8 +1262,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 59: measured at 2 problems: 147 % faster than the next
-    if chunks <= 1 and m >= 17 and align_a >= 16:
+    # 59: measured at 2 problems: 148 % faster than the next
+    if chunks <= 1 and align_a >= 16:
         return Choice(
             route=59,
             kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
@@ -1288,16 +1271,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 60: measured at 3 problems: 71 % faster than the next
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and align_a >= 16:
-        return Choice(
-            route=60,
-            kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 61: measured at 1 problem: 99 % faster than the next
+    # 60: measured at 1 problem: 102 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1308,13 +1282,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=61,
+            route=60,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 62: measured at 2 problems: 83 % faster than the next
+    # 61: measured at 2 problems: 84 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1324,13 +1298,22 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=62,
+            route=61,
             kernels=("mma_nn_bf16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 63: measured at 2 problems: 93 % faster than the next
+    # 62: measured at 2 problems: 107 % faster than the next
+    if chunks <= 1 and m >= 17 and n >= 1027:
+        return Choice(
+            route=62,
+            kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            grids=(min(tiles_64x64, 2147483647),),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 63: measured at 1 problem: 50 % faster than the next
     if chunks <= 1 and m >= 129:
         return Choice(
             route=63,
@@ -1339,19 +1322,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 64: measured at 1 problem: 41 % faster than the next
-    if chunks <= 1 and m >= 17 and n >= 1027:
-        return Choice(
-            route=64,
-            kernels=("mma_nn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            grids=(min(tiles_64x64, 2147483647),),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 65: measured at 3 problems: 145 % faster than the next
+    # 64: measured at 3 problems: 115 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         return Choice(
-            route=65,
+            route=64,
             kernels=("mma_nn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,

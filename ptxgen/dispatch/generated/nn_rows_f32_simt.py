@@ -11,18 +11,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_80, sm_90."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
-    tiles_1x32 = -(-m // 1) * -(-n // 32)
-    # 0: M <= 1: chunks side by side
-    if align_b >= 16 and tiles_1x32 <= 2147483647 and chunks > 1 and m <= 1:
-        return Choice(
-            route=0,
-            kernels=("simt_nn_f32_1x32x32_1x2_w1x1l1x16_s4_tv_slices8",),
-            grids=(tiles_1x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_2x32 = -(-m // 2) * -(-n // 32)
-    # 1: M <= 2: chunks side by side
+    # 0: M <= 2: chunks side by side
     if (
         align_a >= 16
         and align_b >= 16
@@ -32,23 +22,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=1,
+            route=0,
             kernels=("simt_nn_f32_2x32x32_1x2_w1x1l2x16_s4_kv_slices8",),
             grids=(tiles_2x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 2: M <= 2: chunks side by side
-    if align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 2:
-        return Choice(
-            route=2,
-            kernels=("simt_nn_f32_2x32x16_2x4_w1x1l1x8_s4_tv_slices8",),
-            grids=(tiles_2x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_4x32 = -(-m // 4) * -(-n // 32)
-    # 3: M <= 4: chunks side by side
+    # 1: M <= 4: chunks side by side
     if (
         align_a >= 16
         and align_b >= 16
@@ -58,23 +39,23 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=3,
+            route=1,
             kernels=("simt_nn_f32_4x32x32_1x4_w1x1l4x8_s4_kv_slices8",),
             grids=(tiles_4x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 4: M <= 4: chunks side by side
+    # 2: M <= 4: chunks side by side
     if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
         return Choice(
-            route=4,
+            route=2,
             kernels=("simt_nn_f32_4x32x16_2x4_w1x1l2x8_s4_tv_slices8",),
             grids=(tiles_4x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 5: M <= 8: chunks side by side
+    # 3: M <= 8: chunks side by side
     if (
         align_a >= 16
         and align_b >= 16
@@ -84,24 +65,24 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=5,
+            route=3,
             kernels=("simt_nn_f32_8x16x32_2x2_w1x1l4x8_s4_kv_slices8",),
             grids=(tiles_8x16,),
             workspace=0,
             chunk=chunk,
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 6: M <= 8: chunks side by side
+    # 4: M <= 8: chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=6,
+            route=4,
             kernels=("simt_nn_f32_8x32x16_4x2_w1x1l2x16_s4_tv_slices8",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 7: M <= 16: chunks side by side
+    # 5: M <= 16: chunks side by side
     if (
         align_a >= 16
         and align_b >= 16
@@ -111,24 +92,24 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=7,
+            route=5,
             kernels=("simt_nn_f32_16x16x32_4x4_w1x1l4x4_s3_kv_slices8",),
             grids=(tiles_16x16,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 8: M <= 16: chunks side by side
+    # 6: M <= 16: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1 and m <= 16:
         return Choice(
-            route=8,
+            route=6,
             kernels=("simt_nn_f32_16x32x16_4x4_w1x1l4x8_s4_kv_slices8",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 9: M <= 32: chunks side by side
+    # 7: M <= 32: chunks side by side
     if (
         align_a >= 16
         and align_b >= 16
@@ -138,34 +119,34 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=9,
+            route=7,
             kernels=("simt_nn_f32_32x16x16_4x4_w1x1l8x4_s4_kv_slices8",),
             grids=(tiles_32x16,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 10: M <= 32: chunks side by side
+    # 8: M <= 32: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and m <= 32:
         return Choice(
-            route=10,
+            route=8,
             kernels=("simt_nn_f32_32x32x16_4x8_w1x1l8x4_s3_kv_slices8",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x256 = -(-m // 64) * -(-n // 256)
-    # 11: the largest tile that gives 6/4 of the SMs one
+    # 9: the largest tile that gives 6/4 of the SMs one
     if align_b >= 16 and tiles_64x256 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_64x256 * 4:
         return Choice(
-            route=11,
+            route=9,
             kernels=("simt_nn_f32_64x256x8_16x8_w1x4l4x8_s4_tv_slices1_c2_columns",),
             grids=(tiles_64x256,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 12: the largest tile that gives 3/4 of the SMs one
+    # 10: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -174,14 +155,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_32x64 * 4
     ):
         return Choice(
-            route=12,
+            route=10,
             kernels=("simt_nn_f32_32x64x16_8x8_w1x1l4x8_s2_sv_slices8_columns",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 13: the largest tile that gives 3/4 of the SMs one
+    # 11: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -190,14 +171,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_16x64 * 4
     ):
         return Choice(
-            route=13,
+            route=11,
             kernels=("simt_nn_f32_16x64x16_8x4_w1x1l2x16_s3_sv_slices8",),
             grids=(tiles_16x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 14: few outputs, split
+    # 12: few outputs, split
     if (
         align_a >= 16
         and align_b >= 16
@@ -206,72 +187,42 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 > tiles_128x128 * 4
     ):
         return Choice(
-            route=14,
+            route=12,
             kernels=("simt_nn_f32_16x32x32_4x4_w1x1l4x8_s2_sv_slices8_columns",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_1x128 = -(-m // 1) * -(-n // 128)
-    # 15: M <= 1: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_1x128 <= 2147483647 and m <= 1 and n >= 4096:
-        return Choice(
-            route=15,
-            kernels=("simt_nn_f32_1x128x32_1x2_w1x2l1x32_s6_tv",),
-            grids=(tiles_1x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_2x64 = -(-m // 2) * -(-n // 64)
-    # 16: M <= 2: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_2x64 <= 2147483647 and m <= 2 and n >= 4096:
-        return Choice(
-            route=16,
-            kernels=("simt_nn_f32_2x64x64_2x1_w1x2l1x32_s3_tv",),
-            grids=(tiles_2x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 17: M <= 4: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 4 and n >= 4096:
-        return Choice(
-            route=17,
-            kernels=("simt_nn_f32_4x128x32_2x2_w1x4l2x16_s6_tv",),
-            grids=(tiles_4x128,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 18: M <= 8: the weight streams once
+    # 13: M <= 8: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
         return Choice(
-            route=18,
+            route=13,
             kernels=("simt_nn_f32_8x64x64_4x2_w1x2l2x16_s3_tv",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 19: M <= 16: the weight streams once
+    # 14: M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
         return Choice(
-            route=19,
+            route=14,
             kernels=("simt_nn_f32_16x64x64_4x4_w1x2l4x8_s3_tv",),
             grids=(tiles_16x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 20: M <= 32: the weight streams once
+    # 15: M <= 32: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
         return Choice(
-            route=20,
+            route=15,
             kernels=("simt_nn_f32_32x128x32_8x4_w1x4l4x8_s4_tv",),
             grids=(tiles_32x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 21: the largest tile that gives 6/4 of the SMs one
+    # 16: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -281,14 +232,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=21,
+            route=16,
             kernels=("simt_nn_f32_128x128x16_8x8_w4x2l4x8_s3_sv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 22: the largest tile that gives 4/4 of the SMs one
+    # 17: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16
         and chunks <= 1
@@ -297,13 +248,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=22,
+            route=17,
             kernels=("simt_nn_f32_64x64x32_8x4_w2x2l4x8_s2_tv_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 23: the largest tile that gives 4/4 of the SMs one
+    # 18: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16
         and chunks <= 1
@@ -312,84 +263,60 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x64 * 4
     ):
         return Choice(
-            route=23,
+            route=18,
             kernels=("simt_nn_f32_32x64x16_4x4_w2x2l4x8_s5_tv_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 24: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(
-            route=24,
-            kernels=("simt_nn_f32_32x32x32_4x4_w2x1l4x8_s4_tv_c6",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 25: few outputs: many small tiles shorten the wait
+    # 19: few outputs: many small tiles shorten the wait
     if align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=25,
+            route=19,
             kernels=("simt_nn_f32_16x32x32_2x2_w2x2l4x8_s4_tv_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 26: M <= 8: chunks side by side
+    # 20: M <= 8: chunks side by side
     if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=26,
+            route=20,
             kernels=("simt_nn_f32_8x32x16_4x2_w1x1l2x16_s4_ts_slices8",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: unaligned, few outputs, split
+    # 21: unaligned, few outputs, split
     if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
         return Choice(
-            route=27,
+            route=21,
             kernels=("simt_nn_f32_32x32x16_8x4_w1x1l4x8_s3_ts_slices8",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: the largest tile that gives 6/4 of the SMs one
+    # 22: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=28,
+            route=22,
             kernels=("simt_nn_f32_128x128x8_8x8_w4x2l4x8_s4_ts_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 29: the largest tile that gives 4/4 of the SMs one
-    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
+    # 23: unaligned, few outputs
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
         return Choice(
-            route=29,
-            kernels=("simt_nn_f32_64x64x16_8x4_w2x2l4x8_s4_ts_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 30: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(
-            route=30,
+            route=23,
             kernels=("simt_nn_f32_16x32x32_2x2_w2x2l4x8_s4_ts_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 31: everything else: any size, alignment and plan
+    # 24: everything else: any size, alignment and plan
     return Choice(
-        route=31,
+        route=24,
         kernels=("simt_nn_f32_64x64x16_8x4_w2x2l4x8_s3_ts_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,
@@ -401,98 +328,58 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_86, sm_89, sm_120."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
-    tiles_2x32 = -(-m // 2) * -(-n // 32)
-    # 2: M <= 2: chunks side by side
-    if align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 2:
-        return Choice(
-            route=2,
-            kernels=("simt_nn_f32_2x32x16_2x4_w1x1l1x8_s4_tv_slices8",),
-            grids=(tiles_2x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_4x32 = -(-m // 4) * -(-n // 32)
-    # 4: M <= 4: chunks side by side
+    # 2: M <= 4: chunks side by side
     if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
         return Choice(
-            route=4,
+            route=2,
             kernels=("simt_nn_f32_4x32x16_2x4_w1x1l2x8_s4_tv_slices8",),
             grids=(tiles_4x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 6: M <= 8: chunks side by side
+    # 4: M <= 8: chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=6,
+            route=4,
             kernels=("simt_nn_f32_8x32x16_4x2_w1x1l2x16_s4_tv_slices8",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_1x128 = -(-m // 1) * -(-n // 128)
-    # 15: M <= 1: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_1x128 <= 2147483647 and m <= 1 and n >= 4096:
-        return Choice(
-            route=15,
-            kernels=("simt_nn_f32_1x128x32_1x2_w1x2l1x32_s6_tv",),
-            grids=(tiles_1x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_2x64 = -(-m // 2) * -(-n // 64)
-    # 16: M <= 2: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_2x64 <= 2147483647 and m <= 2 and n >= 4096:
-        return Choice(
-            route=16,
-            kernels=("simt_nn_f32_2x64x64_2x1_w1x2l1x32_s3_tv",),
-            grids=(tiles_2x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 17: M <= 4: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 4 and n >= 4096:
-        return Choice(
-            route=17,
-            kernels=("simt_nn_f32_4x128x32_2x2_w1x4l2x16_s6_tv",),
-            grids=(tiles_4x128,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 18: M <= 8: the weight streams once
+    # 13: M <= 8: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
         return Choice(
-            route=18,
+            route=13,
             kernels=("simt_nn_f32_8x64x64_4x2_w1x2l2x16_s3_tv",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 19: M <= 16: the weight streams once
+    # 14: M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
         return Choice(
-            route=19,
+            route=14,
             kernels=("simt_nn_f32_16x64x64_4x4_w1x2l4x8_s3_tv",),
             grids=(tiles_16x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 20: M <= 32: the weight streams once
+    # 15: M <= 32: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
         return Choice(
-            route=20,
+            route=15,
             kernels=("simt_nn_f32_32x128x32_8x4_w1x4l4x8_s4_tv",),
             grids=(tiles_32x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 21: the largest tile that gives 6/4 of the SMs one
+    # 16: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -502,14 +389,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=21,
+            route=16,
             kernels=("simt_nn_f32_128x128x16_8x8_w4x2l4x8_s3_sv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 22: the largest tile that gives 4/4 of the SMs one
+    # 17: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16
         and chunks <= 1
@@ -518,14 +405,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=22,
+            route=17,
             kernels=("simt_nn_f32_64x64x32_8x4_w2x2l4x8_s2_tv_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 23: the largest tile that gives 4/4 of the SMs one
+    # 18: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16
         and chunks <= 1
@@ -534,77 +421,52 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_32x64 * 4
     ):
         return Choice(
-            route=23,
+            route=18,
             kernels=("simt_nn_f32_32x64x16_4x4_w2x2l4x8_s5_tv_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 24: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(
-            route=24,
-            kernels=("simt_nn_f32_32x32x32_4x4_w2x1l4x8_s4_tv_c6",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 25: few outputs: many small tiles shorten the wait
+    # 19: few outputs: many small tiles shorten the wait
     if align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=25,
+            route=19,
             kernels=("simt_nn_f32_16x32x32_2x2_w2x2l4x8_s4_tv_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 26: M <= 8: chunks side by side
+    # 20: M <= 8: chunks side by side
     if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=26,
+            route=20,
             kernels=("simt_nn_f32_8x32x16_4x2_w1x1l2x16_s4_ts_slices8",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: the largest tile that gives 6/4 of the SMs one
+    # 22: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=28,
+            route=22,
             kernels=("simt_nn_f32_128x128x8_8x8_w4x2l4x8_s4_ts_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 29: the largest tile that gives 4/4 of the SMs one
-    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
+    # 23: unaligned, few outputs
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
         return Choice(
-            route=29,
-            kernels=("simt_nn_f32_64x64x16_8x4_w2x2l4x8_s4_ts_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 30: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(
-            route=30,
+            route=23,
             kernels=("simt_nn_f32_16x32x32_2x2_w2x2l4x8_s4_ts_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 31: everything else: any size, alignment and plan
+    # 24: everything else: any size, alignment and plan
     return Choice(
-        route=31,
+        route=24,
         kernels=("simt_nn_f32_64x64x16_8x4_w2x2l4x8_s3_ts_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,

@@ -13,56 +13,79 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 0: measured at 4 problems: as fast as the best
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 0: measured at 3 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
+        and n + 224 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 2479
-        and n >= 1774
-        and n <= 26841
-        and k <= 2172
+        and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+        and m >= 129
+        and m <= 1448
+        and n >= 5793
+        and k >= 2173
+        and k <= 4525
     ):
         return Choice(
             route=0,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
+            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
+            grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 1: measured at 4 problems: 2 % faster than the next
+    tiles_128x112 = -(-m // 128) * -(-n // 112)
+    # 1: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 65
-        and m <= 128
-        and n <= 1773
-        and k <= 3547
+        and m + 128 <= 2147483647
+        and n + 112 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x112 + sms <= 4294967295
+        and -(-n // 112) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 2478
+        and n <= 256
+        and k >= 3548
+        and k <= 10836
     ):
         return Choice(
             route=1,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
+            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
+            grids=(min(tiles_128x112, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 2: measured at 1 problem: 1 % faster than the next
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 2: measured at 1 problem: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 2
+        and m + 192 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 725
+        and n >= 26842
+    ):
+        return Choice(
+            route=2,
+            kernels=("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 3: measured at 1 problem: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -79,63 +102,33 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=2,
+            route=3,
             kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
             grids=(min(tiles_128x112, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 3: measured at 3 problems: 4 % faster than the next
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    # 4: measured at 7 problems: 10 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-        and m >= 129
-        and m <= 1448
-        and n >= 5793
-        and n <= 26841
-        and k >= 2173
-        and k <= 4525
-    ):
-        return Choice(
-            route=3,
-            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 4: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-        and m >= 257
-        and m <= 724
-        and n >= 26842
-        and k >= 444
+        and tiles_8x16 <= 2147483647
+        and m <= 4
+        and n >= 628
+        and n <= 1773
+        and k >= 887
     ):
         return Choice(
             route=4,
-            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
+            kernels=("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            grids=(tiles_8x16,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 5: measured at 1 problem: as fast as the best
+    # 5: measured at 1 problem: 14 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -146,9 +139,11 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and n >= 10837
-        and k >= 887
+        and m >= 1449
+        and m <= 2478
+        and n <= 1773
+        and k >= 3548
+        and k <= 6400
     ):
         return Choice(
             route=5,
@@ -157,54 +152,30 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 6: measured at 1 problem: 2 % faster than the next
+    # 6: measured at 1 problem: 45 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
+        and sms >= 2
+        and m + 192 <= 2147483647
+        and n + 256 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and n >= 628
-        and n <= 1011
-        and k <= 3547
+        and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 2479
+        and m <= 3505
+        and n <= 1773
+        and k >= 3548
     ):
         return Choice(
             route=6,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
+            kernels=("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
-    # 7: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 112 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 2478
-        and n <= 256
-        and k >= 887
-        and k <= 10836
-    ):
-        return Choice(
-            route=7,
-            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 8: measured at 1 problem: 1 % faster than the next
+    # 7: measured at 1 problem: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -223,102 +194,39 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=8,
+            route=7,
             kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
             grids=(min(tiles_128x112, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 9: measured at 3 problems: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x64 <= 2147483647
-        and m >= 9
-        and m <= 16
-        and n >= 5793
-        and k >= 2173
-    ):
-        return Choice(
-            route=9,
-            kernels=("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 10: measured at 1 problem: 5 % faster than the next
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 8: measured at 3 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 16 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
-        and m >= 9
-        and m <= 16
-        and n <= 627
-        and k >= 444
-        and k <= 2172
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 3506
+        and m <= 5792
+        and n >= 628
+        and k >= 3548
+        and k <= 6400
     ):
         return Choice(
-            route=10,
-            kernels=("wgmma_nt_f16_64x16x128_w1_s10",),
-            grids=(min(tiles_64x16, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 11: measured at 4 problems: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m >= 3
-        and m <= 8
-        and n >= 1774
-        and n <= 5792
-        and k >= 2173
-    ):
-        return Choice(
-            route=11,
-            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 12: measured at 1 problem: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 33
-        and m <= 64
-        and n >= 1774
-        and n <= 10836
-        and k <= 1254
-    ):
-        return Choice(
-            route=12,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
+            route=8,
+            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 13: measured at 1 problem: 4 % faster than the next
+    # 9: measured at 1 problem: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -332,40 +240,103 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 33
         and m <= 64
         and n >= 5793
-        and n <= 26841
-        and k >= 6401
+        and n <= 10836
     ):
         return Choice(
-            route=13,
+            route=9,
             kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 14: measured at 1 problem: as fast as the best
+    # 10: measured at 1 problem: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
+        and m + 128 <= 2147483647
+        and n + 224 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 725
-        and n >= 26842
+        and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+        and m >= 5793
+        and n >= 5793
+        and k >= 6401
     ):
         return Choice(
-            route=14,
-            kernels=("wgmma_nt_f16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
+            route=10,
+            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
+            grids=(min(tiles_128x224, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 11: measured at 4 problems: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 257
+        and n >= 5793
+        and k >= 6401
+    ):
+        return Choice(
+            route=11,
+            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 15: measured at 1 problem: 5 % faster than the next
+    # 12: measured at 2 problems: 1.3 % behind the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 5792
+        and n <= 627
+        and k >= 444
+        and k <= 2172
+    ):
+        return Choice(
+            route=12,
+            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 13: measured at 1 problem: 7 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x64 <= 2147483647
+        and m <= 2
+        and n <= 876
+        and k <= 443
+    ):
+        return Choice(
+            route=13,
+            kernels=("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 14: measured at 3 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -379,17 +350,237 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 129
         and m <= 256
         and n >= 1774
-        and n <= 10836
-        and k <= 1254
+        and n <= 5792
+        and k <= 6400
     ):
         return Choice(
-            route=15,
+            route=14,
             kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
             grids=(min(tiles_128x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 16: measured at 3 problems: 2 % faster than the next
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 15: measured at 3 problems: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 65
+        and m <= 128
+        and n <= 1773
+        and k <= 2172
+    ):
+        return Choice(
+            route=15,
+            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 16: measured at 11 problems: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x64 <= 2147483647
+        and m <= 16
+        and n >= 5793
+        and k >= 2173
+        and k <= 10836
+    ):
+        return Choice(
+            route=16,
+            kernels=("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x64,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 17: measured at 3 problems: 9 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x16 <= 2147483647
+        and m <= 32
+        and n >= 1012
+        and n <= 1773
+        and k >= 2173
+    ):
+        return Choice(
+            route=17,
+            kernels=("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            grids=(tiles_8x16,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 18: measured at 2 problems: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 112 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x112 + sms <= 4294967295
+        and -(-n // 112) * 8 <= 4294967295
+        and m >= 257
+        and m <= 1448
+        and n >= 1774
+        and k >= 1255
+        and k <= 2172
+    ):
+        return Choice(
+            route=18,
+            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
+            grids=(min(tiles_128x112, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 19: measured at 1 problem: 7 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 33
+        and n >= 26842
+    ):
+        return Choice(
+            route=19,
+            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 20: measured at 3 problems: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 9
+        and m <= 16
+        and n >= 257
+        and n <= 1773
+        and k <= 3547
+    ):
+        return Choice(
+            route=20,
+            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 21: measured at 1 problem: 12 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 112 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x112 + sms <= 4294967295
+        and -(-n // 112) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 2478
+        and n <= 1011
+        and k >= 2173
+        and k <= 3547
+    ):
+        return Choice(
+            route=21,
+            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
+            grids=(min(tiles_128x112, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 22: measured at 1 problem: 6 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x128 <= 2147483647
+        and m >= 33
+        and m <= 64
+        and n >= 10837
+        and n <= 26841
+        and k >= 887
+        and k <= 6400
+    ):
+        return Choice(
+            route=22,
+            kernels=("mma_nt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
+            grids=(tiles_64x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 23: measured at 1 problem: 15 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 129
+        and m <= 256
+        and n >= 5793
+        and k >= 4526
+    ):
+        return Choice(
+            route=23,
+            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 24: measured at 4 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 33
+        and m <= 64
+        and n >= 1774
+        and n <= 5792
+    ):
+        return Choice(
+            route=24,
+            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 25: measured at 5 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -400,62 +591,20 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
-        and m >= 257
-        and m <= 2478
-        and n >= 5793
-        and k >= 6401
+        and m >= 725
+        and m <= 5792
+        and n >= 1774
+        and n <= 10836
+        and k >= 2173
     ):
         return Choice(
-            route=16,
+            route=25,
             kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 17: measured at 1 problem: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and n >= 1774
-        and k <= 1254
-    ):
-        return Choice(
-            route=17,
-            kernels=("wgmma_nt_f16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 18: measured at 1 problem: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m >= 5
-        and m <= 8
-        and n >= 1774
-        and n <= 26841
-        and k <= 1254
-    ):
-        return Choice(
-            route=18,
-            kernels=("mma_nt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 19: not measured: as the nearest measured problem
+    # 26: not measured: as the nearest measured problem
     if (
         align_a >= 16
         and align_b >= 16
@@ -472,74 +621,58 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=19,
+            route=26,
             kernels=("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
             grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
-    # 20: measured at 2 problems: 1 % faster than the next
+    # 27: measured at 4 problems: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 9
+        and m <= 724
+        and n <= 876
+        and k >= 444
+        and k <= 2172
+    ):
+        return Choice(
+            route=27,
+            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 28: measured at 3 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
+        and n + 128 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-        and m >= 2479
-        and n >= 5793
-        and n <= 26841
-        and k >= 4526
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 5793
+        and n <= 1011
     ):
         return Choice(
-            route=20,
-            kernels=("wgmma_nt_f16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
+            route=28,
+            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 21: measured at 6 problems: 7 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x16 <= 2147483647
-        and m <= 32
-        and n >= 628
-        and n <= 1773
-        and k >= 3548
-    ):
-        return Choice(
-            route=21,
-            kernels=("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 22: measured at 4 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 4
-        and n >= 1774
-        and n <= 5792
-        and k >= 1255
-        and k <= 6400
-    ):
-        return Choice(
-            route=22,
-            kernels=("mma_nt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 23: measured at 4 problems: 5 % faster than the next
+    # 29: measured at 4 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -551,18 +684,18 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
         and m >= 257
-        and m <= 1448
-        and n <= 627
-        and k <= 2172
+        and m <= 2478
+        and n <= 876
+        and k <= 886
     ):
         return Choice(
-            route=23,
+            route=29,
             kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 24: measured at 4 problems: as fast as the best
+    # 30: measured at 8 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -574,144 +707,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
         and m >= 3506
-        and n >= 628
-        and n <= 5792
-        and k >= 3548
-        and k <= 6400
-    ):
-        return Choice(
-            route=24,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 25: measured at 2 problems: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 33
-        and m <= 64
-        and n >= 628
+        and n >= 877
         and n <= 10836
         and k >= 444
-        and k <= 2172
-    ):
-        return Choice(
-            route=25,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 26: measured at 7 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
-        and n >= 5793
-        and n <= 26841
-        and k >= 2173
-    ):
-        return Choice(
-            route=26,
-            kernels=("mma_nt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 27: measured at 1 problem: 7 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 5793
-        and n <= 1773
-        and k <= 443
-    ):
-        return Choice(
-            route=27,
-            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 28: measured at 2 problems: 8 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 17
-        and m <= 128
-        and n >= 1774
-        and n <= 26841
-        and k <= 1254
-    ):
-        return Choice(
-            route=28,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 29: measured at 1 problem: 7 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 33
-        and n >= 26842
-    ):
-        return Choice(
-            route=29,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 30: measured at 4 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 725
-        and m <= 3505
-        and n >= 1774
-        and n <= 10836
-        and k >= 2173
+        and k <= 10836
     ):
         return Choice(
             route=30,
@@ -720,258 +719,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 31: measured at 2 problems: 4 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 112 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-        and m >= 257
-        and m <= 1448
-        and n >= 1774
-        and k >= 1255
-        and k <= 2172
-    ):
-        return Choice(
-            route=31,
-            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 32: measured at 2 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 33
-        and m <= 64
-        and n >= 1774
-        and n <= 5792
-        and k >= 2173
-    ):
-        return Choice(
-            route=32,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 33: measured at 1 problem: 14 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 112 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 2478
-        and n <= 1011
-        and k >= 2173
-        and k <= 3547
-    ):
-        return Choice(
-            route=33,
-            kernels=("wgmma_nt_f16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 34: measured at 2 problems: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 5793
-        and n <= 26841
-        and k >= 2173
-    ):
-        return Choice(
-            route=34,
-            kernels=("mma_nt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 35: measured at 1 problem: 16 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 129
-        and m <= 256
-        and n >= 5793
-        and k >= 4526
-    ):
-        return Choice(
-            route=35,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 36: measured at 4 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 2479
-        and n <= 1773
-        and k >= 444
-        and k <= 2172
-    ):
-        return Choice(
-            route=36,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 37: measured at 2 problems: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n <= 627
-        and k <= 2172
-    ):
-        return Choice(
-            route=37,
-            kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 38: measured at 1 problem: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and n >= 257
-        and k >= 6401
-    ):
-        return Choice(
-            route=38,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 39: measured at 2 problems: 6 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 725
-        and m <= 1448
-        and n >= 877
-        and n <= 10836
-        and k >= 444
-        and k <= 2172
-    ):
-        return Choice(
-            route=39,
-            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 40: measured at 9 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m <= 128
-        and n <= 1773
-        and k >= 444
-        and k <= 2172
-    ):
-        return Choice(
-            route=40,
-            kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
-            grids=(min(tiles_64x32, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 41: measured at 3 problems: 7 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 2478
-        and n <= 3547
-        and k >= 887
-    ):
-        return Choice(
-            route=41,
-            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 42: measured at 4 problems: 7 % faster than the next
+    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    # 31: measured at 6 problems: 6 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -987,35 +736,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
     ):
         return Choice(
-            route=42,
+            route=31,
             kernels=("wgmma_nt_f16_64x16x128_w1_s10",),
             grids=(min(tiles_64x16, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 43: measured at 3 problems: 15 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 257
-        and m <= 724
-        and n <= 1773
-    ):
-        return Choice(
-            route=43,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 44: measured at 2 problems: 5 % faster than the next
+    # 32: measured at 1 problem: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1031,13 +758,36 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=44,
+            route=32,
             kernels=("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
             grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
-    # 45: measured at 2 problems: 3 % faster than the next
+    # 33: measured at 2 problems: 9 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 725
+        and m <= 1448
+        and n <= 10836
+        and k <= 2172
+    ):
+        return Choice(
+            route=33,
+            kernels=("wgmma_nt_f16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 34: measured at 3 problems: 15 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1048,19 +798,18 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
-        and m >= 129
-        and m <= 2478
-        and n <= 876
-        and k <= 443
+        and m >= 257
+        and m <= 724
+        and n <= 1773
     ):
         return Choice(
-            route=45,
+            route=34,
             kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 46: measured at 1 problem: as fast as the best
+    # 35: measured at 1 problem: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1079,34 +828,55 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            route=46,
+            route=35,
             kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 47: measured at 1 problem: 6 % faster than the next
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 36: measured at 2 problems: as fast as the best
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_64x128 <= 2147483647
+        and tiles_32x64 <= 2147483647
         and m >= 17
-        and m <= 64
-        and n >= 10837
+        and m <= 32
+        and n >= 5793
         and n <= 26841
         and k >= 887
-        and k <= 6400
     ):
         return Choice(
-            route=47,
-            kernels=("mma_nt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
+            route=36,
+            kernels=("mma_nt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 48: measured at 4 problems: 8 % faster than the next
+    # 37: measured at 1 problem: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 129
+        and m <= 256
+        and n >= 1774
+    ):
+        return Choice(
+            route=37,
+            kernels=("wgmma_nt_f16_64x128x64_w1_s8",),
+            grids=(min(tiles_64x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 38: measured at 1 problem: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1117,13 +887,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=48,
+            route=38,
             kernels=("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x16,),
             workspace=0,
             chunk=chunk,
         )
-    # 49: measured at 3 problems: 11 % faster than the next
+    # 39: measured at 6 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1135,40 +905,16 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
         and m >= 257
-        and m <= 3505
         and n >= 1774
     ):
         return Choice(
-            route=49,
+            route=39,
             kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 50: measured at 3 problems: 15 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 33
-        and m <= 128
-        and n >= 1774
-        and n <= 5792
-    ):
-        return Choice(
-            route=50,
-            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 51: measured at 5 problems: 13 % faster than the next
+    # 40: measured at 5 problems: 12 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1182,46 +928,93 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 17
         and m <= 256
         and n <= 1773
+        and k >= 444
     ):
         return Choice(
-            route=51,
+            route=40,
             kernels=("wgmma_nt_f16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 52: measured at 1 problem: as fast as the best
+    # 41: measured at 1 problem: 14 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 2479
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 1449
         and n >= 628
-        and k >= 444
+        and n <= 26841
+        and k <= 4525
     ):
         return Choice(
-            route=52,
-            kernels=("wgmma_nt_f16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
+            route=41,
+            kernels=("wgmma_nt_f16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 53: measured at 17 problems: 1 % faster than the next
+    # 42: measured at 5 problems: 13 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 33
+        and m <= 256
+        and n <= 5792
+    ):
+        return Choice(
+            route=42,
+            kernels=("wgmma_nt_f16_64x64x64_w1_s12",),
+            grids=(min(tiles_64x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 43: not measured: as the nearest measured problem
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 1449
+        and n >= 877
+        and k >= 444
+    ):
+        return Choice(
+            route=43,
+            kernels=("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 44: measured at 30 problems: 4 % faster than the next
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 32:
         return Choice(
-            route=53,
+            route=44,
             kernels=("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 54: measured at 8 problems: 7 % faster than the next
+    # 45: measured at 4 problems: 6 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -1234,13 +1027,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
     ):
         return Choice(
-            route=54,
+            route=45,
             kernels=("wgmma_nt_f16_64x128x64_w1_s8",),
             grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 55: measured at 1 problem: 103 % faster than the next
+    # 46: measured at 1 problem: 103 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1250,22 +1043,22 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=55,
+            route=46,
             kernels=("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 56: measured at 3 problems: 196 % faster than the next
+    # 47: measured at 3 problems: 197 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_a >= 16:
         return Choice(
-            route=56,
+            route=47,
             kernels=("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 57: measured at 1 problem: 86 % faster than the next
+    # 48: measured at 1 problem: 92 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1276,13 +1069,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=57,
+            route=48,
             kernels=("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 58: measured at 2 problems: 74 % faster than the next
+    # 49: measured at 2 problems: 74 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1292,34 +1085,34 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b >= 8
     ):
         return Choice(
-            route=58,
+            route=49,
             kernels=("mma_nt_f16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 59: measured at 3 problems: 85 % faster than the next
+    # 50: measured at 3 problems: 85 % faster than the next
     if chunks <= 1 and m >= 129:
         return Choice(
-            route=59,
+            route=50,
             kernels=("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
             chunk=chunk,
         )
-    # 60: measured at 2 problems: 32 % faster than the next
+    # 51: measured at 2 problems: 27 % faster than the next
     if chunks <= 1 and m >= 17 and n >= 1026:
         return Choice(
-            route=60,
+            route=51,
             kernels=("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
             chunk=chunk,
         )
-    # 61: measured at 4 problems: 186 % faster than the next
+    # 52: measured at 4 problems: 185 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         return Choice(
-            route=61,
+            route=52,
             kernels=("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,

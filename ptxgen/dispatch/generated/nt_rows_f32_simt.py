@@ -11,35 +11,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_80, sm_90."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
-    tiles_1x16 = -(-m // 1) * -(-n // 16)
-    # 0: M <= 1: chunks side by side
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and tiles_1x16 <= 2147483647
-        and chunks > 1
-        and m <= 1
-        and n <= 2048
-    ):
-        return Choice(
-            route=0,
-            kernels=("simt_nt_f32_1x16x64_1x1_w1x1l1x16_s4_kk_slices8",),
-            grids=(tiles_1x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_1x32 = -(-m // 1) * -(-n // 32)
-    # 1: M <= 1: chunks side by side
-    if align_a >= 16 and align_b >= 16 and tiles_1x32 <= 2147483647 and chunks > 1 and m <= 1:
-        return Choice(
-            route=1,
-            kernels=("simt_nt_f32_1x32x64_1x1_w1x1l1x32_s4_kk_slices4",),
-            grids=(tiles_1x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_2x16 = -(-m // 2) * -(-n // 16)
-    # 2: M <= 2: chunks side by side
+    # 0: M <= 2: chunks side by side
     if (
         align_a >= 16
         and align_b >= 16
@@ -49,24 +22,24 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=2,
+            route=0,
             kernels=("simt_nt_f32_2x16x64_1x1_w1x1l2x16_s3_kk_slices8",),
             grids=(tiles_2x16,),
             workspace=0,
             chunk=chunk,
         )
     tiles_2x32 = -(-m // 2) * -(-n // 32)
-    # 3: M <= 2: chunks side by side
+    # 1: M <= 2: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 2:
         return Choice(
-            route=3,
+            route=1,
             kernels=("simt_nt_f32_2x32x32_1x2_w1x1l2x16_s4_kk_slices8",),
             grids=(tiles_2x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_4x16 = -(-m // 4) * -(-n // 16)
-    # 4: M <= 4: chunks side by side
+    # 2: M <= 4: chunks side by side
     if (
         align_a >= 16
         and align_b >= 16
@@ -76,44 +49,44 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=4,
+            route=2,
             kernels=("simt_nt_f32_4x16x32_1x4_w1x1l4x4_s4_kk_slices8",),
             grids=(tiles_4x16,),
             workspace=0,
             chunk=chunk,
         )
     tiles_4x32 = -(-m // 4) * -(-n // 32)
-    # 5: M <= 4: chunks side by side
+    # 3: M <= 4: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
         return Choice(
-            route=5,
+            route=3,
             kernels=("simt_nt_f32_4x32x32_2x4_w1x1l2x8_s3_kk_slices8",),
             grids=(tiles_4x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 6: M <= 8: chunks side by side
+    # 4: M <= 8: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=6,
+            route=4,
             kernels=("simt_nt_f32_8x16x32_2x2_w1x1l4x8_s3_kk_slices8",),
             grids=(tiles_8x16,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 7: M <= 16: chunks side by side
+    # 5: M <= 16: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_16x16 <= 2147483647 and chunks > 1 and m <= 16:
         return Choice(
-            route=7,
+            route=5,
             kernels=("simt_nt_f32_16x16x32_4x2_w1x1l4x8_s3_kk_slices8",),
             grids=(tiles_16x16,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x8 = -(-m // 32) * -(-n // 8)
-    # 8: M <= 32: chunks side by side
+    # 6: M <= 32: chunks side by side
     if (
         align_a >= 16
         and align_b >= 16
@@ -123,34 +96,34 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=8,
+            route=6,
             kernels=("simt_nt_f32_32x8x16_8x1_w1x1l4x8_s4_kk_slices8",),
             grids=(tiles_32x8,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 9: M <= 32: chunks side by side
+    # 7: M <= 32: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and m <= 32:
         return Choice(
-            route=9,
+            route=7,
             kernels=("simt_nt_f32_32x32x16_8x4_w1x1l4x8_s3_kk_slices8",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: the largest tile that gives 6/4 of the SMs one
+    # 8: the largest tile that gives 6/4 of the SMs one
     if tiles_128x128 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=10,
+            route=8,
             kernels=("simt_nt_f32_128x128x8_8x16_w4x1l4x8_s4_tt_slices1_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 11: the largest tile that gives 3/4 of the SMs one
+    # 9: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -159,13 +132,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x32 * 4
     ):
         return Choice(
-            route=11,
+            route=9,
             kernels=("simt_nt_f32_64x32x16_8x8_w1x1l8x4_s2_ss_slices8",),
             grids=(tiles_64x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 12: the largest tile that gives 3/4 of the SMs one
+    # 10: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -174,24 +147,24 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_32x32 * 4
     ):
         return Choice(
-            route=12,
+            route=10,
             kernels=("simt_nt_f32_32x32x16_8x4_w1x1l4x8_s4_ss_slices8",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 13: few outputs, split
+    # 11: few outputs, split
     if tiles_16x32 <= 2147483647 and chunks > 1 and sms * 4 > tiles_128x128 * 4:
         return Choice(
-            route=13,
+            route=11,
             kernels=("simt_nt_f32_16x32x16_4x4_w1x1l4x8_s4_tt_slices8",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_1x64 = -(-m // 1) * -(-n // 64)
-    # 14: M <= 1: the weight streams once
+    # 12: M <= 1: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -201,31 +174,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=14,
+            route=12,
             kernels=("simt_nt_f32_1x64x64_1x1_w1x2l1x32_s3_kk",),
             grids=(tiles_1x64,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_2x128 = -(-m // 2) * -(-n // 128)
-    # 15: M <= 2: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_2x128 <= 2147483647
-        and m <= 2
-        and n >= 4096
-    ):
-        return Choice(
-            route=15,
-            kernels=("simt_nt_f32_2x128x64_1x2_w1x4l2x16_s3_kk",),
-            grids=(tiles_2x128,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 16: M <= 4: the weight streams once
+    # 13: M <= 4: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -235,14 +191,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=16,
+            route=13,
             kernels=("simt_nt_f32_4x128x64_2x2_w1x4l2x16_s3_kk",),
             grids=(tiles_4x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_8x128 = -(-m // 8) * -(-n // 128)
-    # 17: M <= 8: the weight streams once
+    # 14: M <= 8: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -252,14 +208,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=17,
+            route=14,
             kernels=("simt_nt_f32_8x128x64_2x2_w1x8l4x8_s3_kk",),
             grids=(tiles_8x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_16x128 = -(-m // 16) * -(-n // 128)
-    # 18: M <= 16: the weight streams once
+    # 15: M <= 16: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -269,14 +225,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=18,
+            route=15,
             kernels=("simt_nt_f32_16x128x64_4x4_w1x4l4x8_s3_kk",),
             grids=(tiles_16x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 19: M <= 32: the weight streams once
+    # 16: M <= 32: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -286,13 +242,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=19,
+            route=16,
             kernels=("simt_nt_f32_32x64x64_4x4_w1x4l8x4_s3_kk",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 20: the largest tile that gives 6/4 of the SMs one
+    # 17: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -302,14 +258,23 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=20,
+            route=17,
             kernels=("simt_nt_f32_128x128x16_8x8_w4x2l4x8_s3_ss_c2_columns",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
+    # 18: the largest tile that gives 6/4 of the SMs one
+    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
+        return Choice(
+            route=18,
+            kernels=("simt_nt_f32_128x128x8_8x8_w4x2l4x8_s4_tt_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 21: the largest tile that gives 4/4 of the SMs one
+    # 19: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -319,51 +284,33 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=21,
+            route=19,
             kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 22: the largest tile that gives 4/4 of the SMs one
+    # 20: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_32x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_32x64 * 4:
         return Choice(
-            route=22,
+            route=20,
             kernels=("simt_nt_f32_32x64x16_4x4_w2x2l4x8_s5_tt_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 23: the largest tile that gives 4/4 of the SMs one
-    if chunks <= 1 and tiles_32x32 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_32x32 * 4:
-        return Choice(
-            route=23,
-            kernels=("simt_nt_f32_32x32x32_4x4_w2x1l4x8_s4_tt_c6",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 24: few outputs: many small tiles shorten the wait
+    # 21: few outputs: many small tiles shorten the wait
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=24,
+            route=21,
             kernels=("simt_nt_f32_16x32x32_2x2_w2x2l4x8_s4_tt_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: the largest tile that gives 6/4 of the SMs one
-    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(
-            route=25,
-            kernels=("simt_nt_f32_128x128x8_8x8_w4x2l4x8_s4_tt_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 26: everything else: any size, alignment and plan
+    # 22: everything else: any size, alignment and plan
     return Choice(
-        route=26,
+        route=22,
         kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s3_tt_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,
@@ -376,7 +323,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
     tiles_4x16 = -(-m // 4) * -(-n // 16)
-    # 4: M <= 4: chunks side by side
+    # 2: M <= 4: chunks side by side
     if (
         align_a >= 16
         and align_b >= 16
@@ -386,34 +333,34 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 2048
     ):
         return Choice(
-            route=4,
+            route=2,
             kernels=("simt_nt_f32_4x16x32_1x4_w1x1l4x4_s4_kk_slices8",),
             grids=(tiles_4x16,),
             workspace=0,
             chunk=chunk,
         )
     tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 6: M <= 8: chunks side by side
+    # 4: M <= 8: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8:
         return Choice(
-            route=6,
+            route=4,
             kernels=("simt_nt_f32_8x16x32_2x2_w1x1l4x8_s3_kk_slices8",),
             grids=(tiles_8x16,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: the largest tile that gives 6/4 of the SMs one
+    # 8: the largest tile that gives 6/4 of the SMs one
     if tiles_128x128 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=10,
+            route=8,
             kernels=("simt_nt_f32_128x128x8_8x16_w4x1l4x8_s4_tt_slices1_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_1x64 = -(-m // 1) * -(-n // 64)
-    # 14: M <= 1: the weight streams once
+    # 12: M <= 1: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -423,14 +370,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=14,
+            route=12,
             kernels=("simt_nt_f32_1x64x64_1x1_w1x2l1x32_s3_kk",),
             grids=(tiles_1x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 19: M <= 32: the weight streams once
+    # 16: M <= 32: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
@@ -440,13 +387,13 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 4096
     ):
         return Choice(
-            route=19,
+            route=16,
             kernels=("simt_nt_f32_32x64x64_4x4_w1x4l8x4_s3_kk",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 20: the largest tile that gives 6/4 of the SMs one
+    # 17: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -456,14 +403,23 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=20,
+            route=17,
             kernels=("simt_nt_f32_128x128x16_8x8_w4x2l4x8_s3_ss_c2_columns",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
+    # 18: the largest tile that gives 6/4 of the SMs one
+    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
+        return Choice(
+            route=18,
+            kernels=("simt_nt_f32_128x128x8_8x8_w4x2l4x8_s4_tt_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 21: the largest tile that gives 4/4 of the SMs one
+    # 19: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -473,53 +429,34 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=21,
+            route=19,
             kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 22: the largest tile that gives 4/4 of the SMs one
+    # 20: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_32x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_32x64 * 4:
         return Choice(
-            route=22,
+            route=20,
             kernels=("simt_nt_f32_32x64x16_4x4_w2x2l4x8_s5_tt_c4",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 23: the largest tile that gives 4/4 of the SMs one
-    if chunks <= 1 and tiles_32x32 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_32x32 * 4:
-        return Choice(
-            route=23,
-            kernels=("simt_nt_f32_32x32x32_4x4_w2x1l4x8_s4_tt_c6",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 24: few outputs: many small tiles shorten the wait
+    # 21: few outputs: many small tiles shorten the wait
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
         return Choice(
-            route=24,
+            route=21,
             kernels=("simt_nt_f32_16x32x32_2x2_w2x2l4x8_s4_tt_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: the largest tile that gives 6/4 of the SMs one
-    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(
-            route=25,
-            kernels=("simt_nt_f32_128x128x8_8x8_w4x2l4x8_s4_tt_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 26: everything else: any size, alignment and plan
+    # 22: everything else: any size, alignment and plan
     return Choice(
-        route=26,
+        route=22,
         kernels=("simt_nt_f32_64x64x16_8x4_w2x2l4x8_s3_tt_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,

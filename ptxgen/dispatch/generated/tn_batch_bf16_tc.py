@@ -13,7 +13,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 5: long batch: a CTA per tile and chunk
+    # 4: long batch: a CTA per tile and chunk
     if (
         align_a >= 16
         and align_b >= 16
@@ -24,14 +24,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            route=5,
+            route=4,
             kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
             grids=(tiles_128x128 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 6: long batch: a CTA per tile and chunk
+    # 5: long batch: a CTA per tile and chunk
     if (
         align_a >= 16
         and align_b >= 16
@@ -39,10 +39,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
         and chunks > 1
-        and sms * 4 <= tiles_64x64 * chunks * 4
     ):
         return Choice(
-            route=6,
+            route=5,
             kernels=(
                 "mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab",
                 "reduce_bf16_128x4_b8_tc16",
@@ -51,27 +50,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 7: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_32x32 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-    ):
-        return Choice(
-            route=7,
-            kernels=(
-                "mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2",
-                "reduce_bf16_128x4_b8_tc16",
-            ),
-            grids=(tiles_32x32 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
-        )
-    # 8: unaligned, long batch
+    # 6: unaligned, long batch
     if (
         chunks * m * n * 4 <= 268435456
         and tiles_64x64 * chunks <= 2147483647
@@ -79,227 +58,172 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=8,
+            route=6,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
             grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 9: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            route=9,
-            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 10: M <= 8: the weight streams once
+    # 7: M <= 8: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_8x64 <= 2147483647
         and m <= 8
-        and n <= 8192
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            route=10,
+            route=7,
             kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 11: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            route=11,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 12: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            route=12,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 13: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            route=13,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 14: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            route=14,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 15: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            route=15,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 16: M <= 32: the weight streams once
+    # 8: M <= 32: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_32x64 <= 2147483647
         and m <= 32
-        and n <= 8192
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            route=16,
+            route=8,
             kernels=("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 30: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
-    ):
-        return Choice(
-            route=30,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 31: the largest tile that gives 4/4 of the SMs one
+    # 9: M <= 64: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_64x128 <= 2147483647
-        and sms * 4 <= tiles_64x128 * 1 * 4
+        and m <= 64
+        and sms <= -(-n // 128) * 2
     ):
         return Choice(
-            route=31,
+            route=9,
             kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
             grids=(tiles_64x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 32: the largest tile that gives 4/4 of the SMs one
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 10: M <= 8: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
+        return Choice(
+            route=10,
+            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 11: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(
+            route=11,
+            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 12: M <= 32: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
+        return Choice(
+            route=12,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 24: the largest tile that gives 2/4 of the SMs one
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_128x128 <= 2147483647
+        and sms * 2 <= tiles_128x128 * 1 * 4
+    ):
+        return Choice(
+            route=24,
+            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 25: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
+        and sms * 2 <= tiles_64x64 * 1 * 4
     ):
         return Choice(
-            route=32,
+            route=25,
             kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 33: few outputs: the smallest tile
+    # 26: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(
-            route=33,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
+            route=26,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 34: operands off 16 bytes
+    # 27: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=34,
+            route=27,
             kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 35: operands off 16 bytes
+    # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=35,
+            route=28,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 36: operands off 16 bytes
+    # 29: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=36,
+            route=29,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 37: operands off 16 bytes
+    # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         return Choice(
-            route=37,
+            route=30,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 38: everything else: any size and alignment
+    # 31: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=38,
+            route=31,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
@@ -314,7 +238,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 5: long batch: a CTA per tile and chunk
+    # 4: long batch: a CTA per tile and chunk
     if (
         align_a >= 16
         and align_b >= 16
@@ -325,14 +249,14 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            route=5,
+            route=4,
             kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
             grids=(tiles_128x128 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 6: long batch: a CTA per tile and chunk
+    # 5: long batch: a CTA per tile and chunk
     if (
         align_a >= 16
         and align_b >= 16
@@ -340,10 +264,9 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
         and chunks > 1
-        and sms * 4 <= tiles_64x64 * chunks * 4
     ):
         return Choice(
-            route=6,
+            route=5,
             kernels=(
                 "mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab",
                 "reduce_bf16_128x4_b8_tc16",
@@ -352,27 +275,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 7: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_32x32 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-    ):
-        return Choice(
-            route=7,
-            kernels=(
-                "mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2",
-                "reduce_bf16_128x4_b8_tc16",
-            ),
-            grids=(tiles_32x32 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
-        )
-    # 8: unaligned, long batch
+    # 6: unaligned, long batch
     if (
         chunks * m * n * 4 <= 268435456
         and tiles_64x64 * chunks <= 2147483647
@@ -380,178 +283,121 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=8,
+            route=6,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
             grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 9: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
+    # 10: M <= 8: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=9,
+            route=10,
             kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 11: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 11: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
             route=11,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 12: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            route=12,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 13: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 12: M <= 32: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
         return Choice(
-            route=13,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 14: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            route=14,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 15: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            route=15,
+            route=12,
             kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 30: the largest tile that gives 4/4 of the SMs one
+    # 24: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            route=30,
+            route=24,
             kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 32: the largest tile that gives 4/4 of the SMs one
+    # 25: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
+        and sms * 2 <= tiles_64x64 * 1 * 4
     ):
         return Choice(
-            route=32,
+            route=25,
             kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 33: few outputs: the smallest tile
+    # 26: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(
-            route=33,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
+            route=26,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 34: operands off 16 bytes
+    # 27: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=34,
+            route=27,
             kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 35: operands off 16 bytes
+    # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=35,
+            route=28,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 36: operands off 16 bytes
+    # 29: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=36,
+            route=29,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 37: operands off 16 bytes
+    # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         return Choice(
-            route=37,
+            route=30,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 38: everything else: any size and alignment
+    # 31: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=38,
+            route=31,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
@@ -640,34 +486,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 3: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and m >= 128
-        and n >= 64
-        and sms * 3 <= tiles_128x64 * chunks * 4
-    ):
-        return Choice(
-            route=3,
-            kernels=("wgmma_tn_bf16_128x64x64_w2_s8_partial", "reduce_bf16_128x4_b8_tc16"),
-            grids=(min(tiles_128x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
-        )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 4: long batch, few outputs
+    # 3: long batch, few outputs
     if (
         align_a >= 16
         and align_b >= 16
@@ -685,13 +505,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n > 32
     ):
         return Choice(
-            route=4,
+            route=3,
             kernels=("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
             grids=(min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    # 5: long batch: a CTA per tile and chunk
+    # 4: long batch: a CTA per tile and chunk
     if (
         align_a >= 16
         and align_b >= 16
@@ -702,13 +522,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            route=5,
+            route=4,
             kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
             grids=(tiles_128x128 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    # 6: long batch: a CTA per tile and chunk
+    # 5: long batch: a CTA per tile and chunk
     if (
         align_a >= 16
         and align_b >= 16
@@ -716,10 +536,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
         and chunks > 1
-        and sms * 4 <= tiles_64x64 * chunks * 4
     ):
         return Choice(
-            route=6,
+            route=5,
             kernels=(
                 "mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab",
                 "reduce_bf16_128x4_b8_tc16",
@@ -728,27 +547,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 7: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_32x32 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-    ):
-        return Choice(
-            route=7,
-            kernels=(
-                "mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2",
-                "reduce_bf16_128x4_b8_tc16",
-            ),
-            grids=(tiles_32x32 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
-        )
-    # 8: unaligned, long batch
+    # 6: unaligned, long batch
     if (
         chunks * m * n * 4 <= 268435456
         and tiles_64x64 * chunks <= 2147483647
@@ -756,134 +555,95 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=8,
+            route=6,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
             grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 9: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            route=9,
-            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 10: M <= 8: the weight streams once
+    # 7: M <= 8: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_8x64 <= 2147483647
         and m <= 8
-        and n <= 8192
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            route=10,
+            route=7,
             kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 11: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            route=11,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 12: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            route=12,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 13: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            route=13,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 14: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            route=14,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 15: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            route=15,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 16: M <= 32: the weight streams once
+    # 8: M <= 32: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_32x64 <= 2147483647
         and m <= 32
-        and n <= 8192
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            route=16,
+            route=8,
             kernels=("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 9: M <= 64: the weight streams once
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x128 <= 2147483647
+        and m <= 64
+        and sms <= -(-n // 128) * 2
+    ):
+        return Choice(
+            route=9,
+            kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
+            grids=(tiles_64x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 10: M <= 8: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
+        return Choice(
+            route=10,
+            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 11: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(
+            route=11,
+            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 12: M <= 32: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
+        return Choice(
+            route=12,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 17: large outputs
+    # 13: large outputs
     if (
         align_a >= 16
         and align_b >= 16
@@ -895,39 +655,17 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
         and k >= 64
-        and sms * 24 <= tiles_128x256 * 1 * 4
+        and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            route=17,
+            route=13,
             kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 18: large outputs
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and k >= 64
-        and sms * 12 <= tiles_128x256 * 1 * 4
-    ):
-        return Choice(
-            route=18,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 19: large outputs
+    # 14: large outputs
     if (
         align_a >= 16
         and align_b >= 16
@@ -942,14 +680,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 8 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            route=19,
+            route=14,
             kernels=("wgmma_tn_bf16_192x128x64_w3_s4",),
             grids=(min(tiles_192x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 20: large outputs
+    # 15: large outputs
     if (
         align_a >= 16
         and align_b >= 16
@@ -964,14 +702,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            route=20,
+            route=15,
             kernels=("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
             grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 21: the largest tile that gives 3/4 of the SMs one
+    # 16: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -986,13 +724,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            route=21,
+            route=16,
             kernels=("wgmma_tn_bf16_128x224x64_w2_s4",),
             grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 22: the largest tile that gives 3/4 of the SMs one
+    # 17: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -1007,14 +745,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            route=22,
+            route=17,
             kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_192x96 = -(-m // 192) * -(-n // 96)
-    # 23: the largest tile that gives 3/4 of the SMs one
+    # 18: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -1029,35 +767,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_192x96 * 1 * 4
     ):
         return Choice(
-            route=23,
+            route=18,
             kernels=("wgmma_tn_bf16_192x96x64_w3_s4",),
             grids=(min(tiles_192x96, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 24: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 112 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x112 * 1 * 4
-    ):
-        return Choice(
-            route=24,
-            kernels=("wgmma_tn_bf16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 25: the largest tile that gives 3/4 of the SMs one
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 19: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -1072,14 +789,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            route=25,
+            route=19,
             kernels=("wgmma_tn_bf16_128x64x64_w2_s8",),
             grids=(min(tiles_128x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 26: the largest tile that gives 3/4 of the SMs one
+    # 20: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -1094,13 +810,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            route=26,
+            route=20,
             kernels=("wgmma_tn_bf16_64x128x64_w1_s8",),
             grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: the largest tile that gives 3/4 of the SMs one
+    # 21: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -1115,14 +831,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x64 * 1 * 4
     ):
         return Choice(
-            route=27,
+            route=21,
             kernels=("wgmma_tn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 28: the largest tile that gives 3/4 of the SMs one
+    # 22: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -1137,14 +853,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x32 * 1 * 4
     ):
         return Choice(
-            route=28,
+            route=22,
             kernels=("wgmma_tn_bf16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 29: few outputs: the smallest tile
+    # 23: few outputs: the smallest tile
     if (
         align_a >= 16
         and align_b >= 16
@@ -1158,106 +874,91 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 64
     ):
         return Choice(
-            route=29,
+            route=23,
             kernels=("wgmma_tn_bf16_64x16x128_w1_s10",),
             grids=(min(tiles_64x16, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 30: the largest tile that gives 4/4 of the SMs one
+    # 24: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            route=30,
+            route=24,
             kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 31: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and sms * 4 <= tiles_64x128 * 1 * 4
-    ):
-        return Choice(
-            route=31,
-            kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 32: the largest tile that gives 4/4 of the SMs one
+    # 25: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
+        and sms * 2 <= tiles_64x64 * 1 * 4
     ):
         return Choice(
-            route=32,
+            route=25,
             kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 33: few outputs: the smallest tile
+    # 26: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(
-            route=33,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
+            route=26,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 34: operands off 16 bytes
+    # 27: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=34,
+            route=27,
             kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 35: operands off 16 bytes
+    # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=35,
+            route=28,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 36: operands off 16 bytes
+    # 29: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=36,
+            route=29,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 37: operands off 16 bytes
+    # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         return Choice(
-            route=37,
+            route=30,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 38: everything else: any size and alignment
+    # 31: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=38,
+            route=31,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,

@@ -12,26 +12,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     chunk_part_1 = -(-k // min(max(16777216 // (m * n), 1), 128))
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 512, 128), 1024)) // 16) * 16))
     chunks = -(-k // chunk)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 0: large outputs, long batch
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks * m * n * 4 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and sms * 6 <= tiles_128x128 * chunks
-    ):
-        return Choice(
-            route=0,
-            kernels=("simt_tn_f16_128x128x16_8x8_w4x2l4x8_s2_pp_partial_c2", "reduce_f16_128x4_b8"),
-            grids=(tiles_128x128 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
-        )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 1: middling outputs, long batch
+    # 0: long batch: a CTA per tile and chunk
     if (
         align_a >= 8
         and align_b >= 8
@@ -39,33 +21,16 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
         and chunks > 1
-        and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=1,
+            route=0,
             kernels=("simt_tn_f16_64x64x16_8x4_w2x2l4x8_s2_pp_partial_c4", "reduce_f16_128x4_b8"),
             grids=(tiles_64x64 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 2: few outputs, long batch: a CTA per tile and chunk
-    if (
-        align_a >= 8
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_32x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-    ):
-        return Choice(
-            route=2,
-            kernels=("simt_tn_f16_32x64x32_4x4_w2x2l4x8_s4_pv_partial_c4", "reduce_f16_128x4_b8"),
-            grids=(tiles_32x64 * chunks, -(-(m * n) // 512)),
-            workspace=chunks * m * n * 4,
-            chunk=chunk,
-        )
-    # 3: unaligned, long batch
+    # 1: unaligned, long batch
     if (
         chunks * m * n * 4 <= 268435456
         and tiles_32x64 * chunks <= 2147483647
@@ -73,13 +38,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks > 1
     ):
         return Choice(
-            route=3,
+            route=1,
             kernels=("simt_tn_f16_32x64x16_4x4_w2x2l4x8_s2_ss_partial_c4", "reduce_f16_128x4_b8"),
             grids=(tiles_32x64 * chunks, -(-(m * n) // 512)),
             workspace=chunks * m * n * 4,
             chunk=chunk,
         )
-    # 4: the largest tile that gives 6/4 of the SMs one
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 2: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 8
         and align_b >= 8
@@ -89,13 +55,13 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(
-            route=4,
+            route=2,
             kernels=("simt_tn_f16_128x128x16_8x8_w4x2l4x8_s2_pp_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 5: the largest tile that gives 4/4 of the SMs one
+    # 3: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 8
         and align_b >= 8
@@ -105,31 +71,14 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            route=5,
+            route=3,
             kernels=("simt_tn_f16_64x64x16_8x4_w2x2l4x8_s2_pp_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(
-            route=6,
-            kernels=("simt_tn_f16_32x32x32_4x4_w2x1l4x8_s5_vv_c4",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 7: few outputs: many small tiles shorten the wait
+    # 4: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16
         and align_b >= 16
@@ -138,33 +87,15 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
     ):
         return Choice(
-            route=7,
+            route=4,
             kernels=("simt_tn_f16_16x32x64_2x2_w2x2l4x8_s4_vv_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 8: the largest tile that gives 6/4 of the SMs one
-    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(
-            route=8,
-            kernels=("simt_tn_f16_128x128x8_16x8_w2x2l4x8_s2_ss_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 9: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(
-            route=9,
-            kernels=("simt_tn_f16_16x32x96_2x2_w2x2l4x8_s2_ss_c4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 10: everything else: any size, alignment and plan
+    # 5: everything else: any size, alignment and plan
     return Choice(
-        route=10,
+        route=5,
         kernels=("simt_tn_f16_64x64x16_8x4_w2x2l4x8_s2_ss_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,

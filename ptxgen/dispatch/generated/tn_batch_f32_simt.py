@@ -145,25 +145,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 8: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(
-            route=8,
-            kernels=("simt_tn_f32_32x32x32_4x4_w2x1l4x8_s4_vv_c6",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 9: few outputs: many small tiles shorten the wait
+    # 8: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16
         and align_b >= 16
@@ -172,42 +155,33 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
     ):
         return Choice(
-            route=9,
+            route=8,
             kernels=("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_vv_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 10: the largest tile that gives 6/4 of the SMs one
+    # 9: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
         return Choice(
-            route=10,
+            route=9,
             kernels=("simt_tn_f32_128x128x8_8x8_w4x2l4x8_s4_ss_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 11: the largest tile that gives 4/4 of the SMs one
-    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
+    # 10: unaligned, few outputs
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
         return Choice(
-            route=11,
-            kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 12: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(
-            route=12,
+            route=10,
             kernels=("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_ss_c4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 13: everything else: any size, alignment and plan
+    # 11: everything else: any size, alignment and plan
     return Choice(
-        route=13,
+        route=11,
         kernels=("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s3_ss_slices1_persistent",),
         grids=(min(tiles_64x64, 2147483647),),
         workspace=0,

@@ -11,224 +11,168 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_80."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 0: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            route=0,
-            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 1: M <= 8: the weight streams once
+    # 0: M <= 8: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_8x64 <= 2147483647
         and m <= 8
-        and n <= 8192
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            route=1,
+            route=0,
             kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 2: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            route=2,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            route=3,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 4: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            route=4,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 5: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            route=5,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            route=6,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 7: M <= 32: the weight streams once
+    # 1: M <= 32: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_32x64 <= 2147483647
         and m <= 32
-        and n <= 8192
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            route=7,
+            route=1,
             kernels=("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 21: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
-    ):
-        return Choice(
-            route=21,
-            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
-            grids=(tiles_128x128,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 22: the largest tile that gives 4/4 of the SMs one
+    # 2: M <= 64: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_64x128 <= 2147483647
-        and sms * 4 <= tiles_64x128 * 1 * 4
+        and m <= 64
+        and sms <= -(-n // 128) * 2
     ):
         return Choice(
-            route=22,
+            route=2,
             kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
             grids=(tiles_64x128,),
             workspace=0,
             chunk=chunk,
         )
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 3: M <= 8: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
+        return Choice(
+            route=3,
+            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 4: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(
+            route=4,
+            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 5: M <= 32: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
+        return Choice(
+            route=5,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 17: the largest tile that gives 2/4 of the SMs one
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_128x128 <= 2147483647
+        and sms * 2 <= tiles_128x128 * 1 * 4
+    ):
+        return Choice(
+            route=17,
+            kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
+            grids=(tiles_128x128,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 23: the largest tile that gives 4/4 of the SMs one
+    # 18: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
+        and sms * 2 <= tiles_64x64 * 1 * 4
     ):
         return Choice(
-            route=23,
+            route=18,
             kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 24: few outputs: the smallest tile
+    # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(
-            route=24,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
+            route=19,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: operands off 16 bytes
+    # 20: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=25,
+            route=20,
             kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 26: operands off 16 bytes
+    # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=26,
+            route=21,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: operands off 16 bytes
+    # 22: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=27,
+            route=22,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: operands off 16 bytes
+    # 23: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         return Choice(
-            route=28,
+            route=23,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 29: everything else: any size and alignment
+    # 24: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=29,
+            route=24,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
@@ -242,174 +186,116 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 0: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
+    # 3: M <= 8: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=0,
+            route=3,
             kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 2: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            route=2,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
+    # 4: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=3,
+            route=4,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 4: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            route=4,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 5: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
         return Choice(
             route=5,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            route=6,
             kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 21: the largest tile that gives 4/4 of the SMs one
+    # 17: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            route=21,
+            route=17,
             kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 23: the largest tile that gives 4/4 of the SMs one
+    # 18: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
+        and sms * 2 <= tiles_64x64 * 1 * 4
     ):
         return Choice(
-            route=23,
+            route=18,
             kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 24: few outputs: the smallest tile
+    # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(
-            route=24,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
+            route=19,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: operands off 16 bytes
+    # 20: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=25,
+            route=20,
             kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 26: operands off 16 bytes
+    # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=26,
+            route=21,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: operands off 16 bytes
+    # 22: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=27,
+            route=22,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: operands off 16 bytes
+    # 23: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         return Choice(
-            route=28,
+            route=23,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 29: everything else: any size and alignment
+    # 24: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=29,
+            route=24,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
@@ -422,129 +308,89 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 0: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            route=0,
-            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 1: M <= 8: the weight streams once
+    # 0: M <= 8: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_8x64 <= 2147483647
         and m <= 8
-        and n <= 8192
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            route=1,
+            route=0,
             kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 2: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            route=2,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            route=3,
-            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 4: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            route=4,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 5: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            route=5,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            route=6,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 7: M <= 32: the weight streams once
+    # 1: M <= 32: the weight streams once
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_32x64 <= 2147483647
         and m <= 32
-        and n <= 8192
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            route=7,
+            route=1,
             kernels=("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 2: M <= 64: the weight streams once
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_64x128 <= 2147483647
+        and m <= 64
+        and sms <= -(-n // 128) * 2
+    ):
+        return Choice(
+            route=2,
+            kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
+            grids=(tiles_64x128,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 3: M <= 8: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
+        return Choice(
+            route=3,
+            kernels=("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 4: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(
+            route=4,
+            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 5: M <= 32: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
+        return Choice(
+            route=5,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 8: large outputs
+    # 6: large outputs
     if (
         align_a >= 16
         and align_b >= 16
@@ -556,39 +402,17 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
         and k >= 64
-        and sms * 24 <= tiles_128x256 * 1 * 4
+        and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            route=8,
+            route=6,
             kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
             grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 9: large outputs
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and k >= 64
-        and sms * 12 <= tiles_128x256 * 1 * 4
-    ):
-        return Choice(
-            route=9,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 10: large outputs
+    # 7: large outputs
     if (
         align_a >= 16
         and align_b >= 16
@@ -603,14 +427,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 8 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            route=10,
+            route=7,
             kernels=("wgmma_tn_bf16_192x128x64_w3_s4",),
             grids=(min(tiles_192x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 11: large outputs
+    # 8: large outputs
     if (
         align_a >= 16
         and align_b >= 16
@@ -625,14 +449,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            route=11,
+            route=8,
             kernels=("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
             grids=(min(tiles_192x256, sms // 2) * 2,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 12: the largest tile that gives 3/4 of the SMs one
+    # 9: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -647,14 +471,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            route=12,
+            route=9,
             kernels=("wgmma_tn_bf16_128x224x64_w2_s4",),
             grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 13: the largest tile that gives 3/4 of the SMs one
+    # 10: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -669,14 +493,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            route=13,
+            route=10,
             kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_192x96 = -(-m // 192) * -(-n // 96)
-    # 14: the largest tile that gives 3/4 of the SMs one
+    # 11: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -691,36 +515,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_192x96 * 1 * 4
     ):
         return Choice(
-            route=14,
+            route=11,
             kernels=("wgmma_tn_bf16_192x96x64_w3_s4",),
             grids=(min(tiles_192x96, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 15: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 112 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x112 * 1 * 4
-    ):
-        return Choice(
-            route=15,
-            kernels=("wgmma_tn_bf16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 16: the largest tile that gives 3/4 of the SMs one
+    # 12: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -735,14 +537,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            route=16,
+            route=12,
             kernels=("wgmma_tn_bf16_128x64x64_w2_s8",),
             grids=(min(tiles_128x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 17: the largest tile that gives 3/4 of the SMs one
+    # 13: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -757,14 +558,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            route=17,
+            route=13,
             kernels=("wgmma_tn_bf16_64x128x64_w1_s8",),
             grids=(min(tiles_64x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 18: the largest tile that gives 3/4 of the SMs one
+    # 14: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -779,14 +580,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x64 * 1 * 4
     ):
         return Choice(
-            route=18,
+            route=14,
             kernels=("wgmma_tn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 19: the largest tile that gives 3/4 of the SMs one
+    # 15: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
@@ -801,14 +602,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_64x32 * 1 * 4
     ):
         return Choice(
-            route=19,
+            route=15,
             kernels=("wgmma_tn_bf16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 20: few outputs: the smallest tile
+    # 16: few outputs: the smallest tile
     if (
         align_a >= 16
         and align_b >= 16
@@ -822,106 +623,91 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 64
     ):
         return Choice(
-            route=20,
+            route=16,
             kernels=("wgmma_tn_bf16_64x16x128_w1_s10",),
             grids=(min(tiles_64x16, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 21: the largest tile that gives 4/4 of the SMs one
+    # 17: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            route=21,
+            route=17,
             kernels=("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",),
             grids=(tiles_128x128,),
             workspace=0,
             chunk=chunk,
         )
-    # 22: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and sms * 4 <= tiles_64x128 * 1 * 4
-    ):
-        return Choice(
-            route=22,
-            kernels=("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 23: the largest tile that gives 4/4 of the SMs one
+    # 18: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
+        and sms * 2 <= tiles_64x64 * 1 * 4
     ):
         return Choice(
-            route=23,
+            route=18,
             kernels=("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 24: few outputs: the smallest tile
+    # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(
-            route=24,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",),
+            route=19,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: operands off 16 bytes
+    # 20: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            route=25,
+            route=20,
             kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 26: operands off 16 bytes
+    # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=26,
+            route=21,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: operands off 16 bytes
+    # 22: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
-            route=27,
+            route=22,
             kernels=("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: operands off 16 bytes
+    # 23: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         return Choice(
-            route=28,
+            route=23,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",),
             grids=(tiles_64x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 29: everything else: any size and alignment
+    # 24: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=29,
+            route=24,
             kernels=("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,

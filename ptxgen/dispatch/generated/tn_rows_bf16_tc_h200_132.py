@@ -13,98 +13,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 0: measured at 1 problem: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
-        and n >= 1774
-        and k <= 1254
-    ):
-        return Choice(
-            route=0,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 1: measured at 4 problems: 0.2 % behind the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 2479
-        and n >= 1774
-        and k <= 2172
-    ):
-        return Choice(
-            route=1,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 2: measured at 2 problems: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 5792
-        and n >= 10837
-        and k >= 887
-    ):
-        return Choice(
-            route=2,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 3: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 725
-        and m <= 2478
-        and n <= 627
-        and k >= 887
-        and k <= 2172
-    ):
-        return Choice(
-            route=3,
-            kernels=("wgmma_tn_bf16_64x128x64_w1_s8",),
-            grids=(min(tiles_64x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 4: measured at 1 problem: 3 % faster than the next
+    # 0: measured at 3 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -115,19 +25,97 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_128x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
-        and m >= 725
+        and m >= 129
         and m <= 1448
-        and n <= 876
-        and k >= 2173
-        and k <= 4095
+        and n >= 1774
+        and k <= 886
     ):
         return Choice(
-            route=4,
+            route=0,
             kernels=("wgmma_tn_bf16_128x64x64_w2_s8",),
             grids=(min(tiles_128x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 1: measured at 5 problems: 9 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x32 <= 2147483647
+        and m >= 9
+        and m <= 16
+        and k <= 2172
+    ):
+        return Choice(
+            route=1,
+            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 2: measured at 3 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 32 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+        and m >= 129
+        and m <= 1448
+        and n <= 1773
+        and k <= 443
+    ):
+        return Choice(
+            route=2,
+            kernels=("wgmma_tn_bf16_64x32x128_w1_s8",),
+            grids=(min(tiles_64x32, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 3: measured at 1 problem: 1 % faster than the next
+    if (
+        align_a >= 4
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m <= 8
+        and k <= 443
+        and align_a >= 16
+    ):
+        return Choice(
+            route=3,
+            kernels=("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 4: measured at 1 problem: as fast as the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_32x32 <= 2147483647
+        and m >= 17
+        and m <= 32
+        and k <= 443
+    ):
+        return Choice(
+            route=4,
+            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 5: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
@@ -139,10 +127,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
-        and m >= 5793
-        and n <= 1773
-        and k >= 444
-        and k <= 2172
+        and m >= 1449
+        and m <= 5792
+        and n >= 10837
+        and k >= 887
     ):
         return Choice(
             route=5,
@@ -151,7 +139,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 6: measured at 3 problems: 1 % faster than the next
+    # 6: measured at 3 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -165,7 +153,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 257
         and m <= 2478
         and n >= 5793
-        and k >= 6401
+        and n <= 10836
+        and k >= 2173
     ):
         return Choice(
             route=6,
@@ -174,32 +163,80 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 7: measured at 1 problem: 3 % faster than the next
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 7: measured at 1 problem: 36 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 2
+        and m + 192 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 2479
+        and m <= 3505
+        and n <= 1773
+        and k >= 3547
+    ):
+        return Choice(
+            route=7,
+            kernels=("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 8: measured at 2 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
+        and m + 128 <= 2147483647
+        and n + 224 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 3506
-        and m <= 5792
-        and n <= 876
-        and k >= 2173
-        and k <= 4095
+        and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+        and m >= 2479
+        and n >= 5793
+        and k >= 4526
     ):
         return Choice(
-            route=7,
-            kernels=("wgmma_tn_bf16_192x128x64_w3_s4",),
-            grids=(min(tiles_192x128, sms // 1) * 1,),
+            route=8,
+            kernels=("wgmma_tn_bf16_128x224x64_w2_s4",),
+            grids=(min(tiles_128x224, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 8: measured at 2 problems: 1 % faster than the next
+    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    # 9: measured at 3 problems: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 16 <= 2147483647
+        and k + 128 <= 2147483647
+        and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295
+        and m >= 33
+        and m <= 256
+        and n <= 627
+        and k >= 444
+        and k <= 2172
+    ):
+        return Choice(
+            route=9,
+            kernels=("wgmma_tn_bf16_64x16x128_w1_s10",),
+            grids=(min(tiles_64x16, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 10: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -216,104 +253,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=8,
+            route=10,
             kernels=("wgmma_tn_bf16_192x128x64_w3_s4",),
             grids=(min(tiles_192x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 9: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 5792
-        and n <= 1773
-        and k >= 6401
-    ):
-        return Choice(
-            route=9,
-            kernels=("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: measured at 1 problem: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and n >= 5793
-        and k <= 6400
-    ):
-        return Choice(
-            route=10,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 11: measured at 1 problem: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 65
-        and m <= 128
-        and n >= 5793
-        and k >= 2173
-        and k <= 4525
-    ):
-        return Choice(
-            route=11,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 12: measured at 3 problems: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m >= 17
-        and m <= 128
-        and n <= 876
-        and k <= 443
-    ):
-        return Choice(
-            route=12,
-            kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 13: measured at 3 problems: 3 % faster than the next
+    # 11: measured at 2 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -324,20 +270,114 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 128 <= 2147483647
         and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295
-        and m >= 65
-        and m <= 128
-        and n <= 1773
-        and k >= 444
-        and k <= 3546
+        and m >= 33
+        and m <= 64
+        and n >= 1774
+        and n <= 10836
+        and k <= 2172
     ):
         return Choice(
-            route=13,
+            route=11,
             kernels=("wgmma_tn_bf16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 14: measured at 1 problem: 2 % faster than the next
+    # 12: measured at 2 problems: 0.1 % behind the best
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 129
+        and m <= 256
+        and n >= 1774
+        and n <= 5792
+        and k <= 6400
+    ):
+        return Choice(
+            route=12,
+            kernels=("wgmma_tn_bf16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 13: measured at 2 problems: 3 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 3506
+        and m <= 5792
+        and n >= 628
+        and k >= 3547
+        and k <= 6400
+    ):
+        return Choice(
+            route=13,
+            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 14: measured at 1 problem: 1 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 65
+        and m <= 128
+        and n >= 5793
+        and k >= 4526
+    ):
+        return Choice(
+            route=14,
+            kernels=("wgmma_tn_bf16_64x128x64_w1_s8",),
+            grids=(min(tiles_64x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 15: measured at 2 problems: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 2479
+        and n <= 876
+        and k <= 443
+    ):
+        return Choice(
+            route=15,
+            kernels=("wgmma_tn_bf16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 16: measured at 1 problem: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -355,79 +395,56 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            route=14,
+            route=16,
             kernels=("wgmma_tn_bf16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 15: measured at 2 problems: 1 % faster than the next
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 17: measured at 1 problem: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
+        and n + 128 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-        and m >= 2479
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 65
+        and m <= 128
         and n >= 5793
-        and k >= 4526
-    ):
-        return Choice(
-            route=15,
-            kernels=("wgmma_tn_bf16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 16: measured at 4 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 3506
-        and n >= 628
-        and n <= 5792
-        and k >= 3547
-        and k <= 6400
-    ):
-        return Choice(
-            route=16,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 17: measured at 2 problems: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x64 <= 2147483647
-        and m >= 9
-        and m <= 16
-        and n >= 5793
+        and k >= 2173
+        and k <= 4525
     ):
         return Choice(
             route=17,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
+            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 18: measured at 2 problems: 6 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x64 <= 2147483647
+        and m <= 8
+        and n >= 5793
+    ):
+        return Choice(
+            route=18,
+            kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 18: measured at 2 problems: 5 % faster than the next
+    # 19: measured at 1 problem: 9 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -440,33 +457,41 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295
         and m >= 725
         and m <= 1448
-        and n <= 876
-        and k <= 886
+        and n <= 627
+        and k <= 2172
     ):
         return Choice(
-            route=18,
+            route=19,
             kernels=("wgmma_tn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 19: measured at 2 problems: 2 % faster than the next
+    # 20: measured at 1 problem: 10 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
-        and n >= 5793
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 2478
+        and n <= 1011
+        and k >= 2173
+        and k <= 6400
     ):
         return Choice(
-            route=19,
-            kernels=("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
+            route=20,
+            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 20: measured at 2 problems: 5 % faster than the next
+    # 21: measured at 2 problems: 7 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -484,124 +509,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            route=20,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 21: measured at 2 problems: 7 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 112 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-        and m >= 257
-        and m <= 724
-        and n >= 1774
-        and k <= 2172
-    ):
-        return Choice(
             route=21,
-            kernels=("wgmma_tn_bf16_128x112x64_w2_s6",),
-            grids=(min(tiles_128x112, sms // 1) * 1,),
+            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 22: measured at 1 problem: 12 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 5793
-        and k >= 4526
-    ):
-        return Choice(
-            route=22,
-            kernels=("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 23: measured at 6 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 725
-        and m <= 5792
-        and n >= 1774
-        and n <= 10836
-        and k >= 2173
-    ):
-        return Choice(
-            route=23,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
-            grids=(min(tiles_128x256, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 24: measured at 2 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and n <= 1011
-    ):
-        return Choice(
-            route=24,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 25: measured at 1 problem: 17 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 129
-        and m <= 256
-        and n >= 5793
-        and k >= 4526
-    ):
-        return Choice(
-            route=25,
-            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
-            grids=(min(tiles_128x128, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 26: measured at 4 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -618,13 +532,37 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 886
     ):
         return Choice(
-            route=26,
+            route=22,
             kernels=("wgmma_tn_bf16_64x32x128_w1_s8",),
             grids=(min(tiles_64x32, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: measured at 3 problems: 5 % faster than the next
+    # 23: measured at 7 problems: 2 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+        and m >= 2479
+        and n >= 1012
+        and n <= 10836
+        and k >= 444
+        and k <= 6400
+    ):
+        return Choice(
+            route=23,
+            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 24: measured at 2 problems: 2 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -635,18 +573,127 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 2478
-        and k >= 887
+        and m >= 5793
+        and n <= 1773
     ):
         return Choice(
-            route=27,
+            route=24,
             kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: measured at 1 problem: 8 % faster than the next
+    # 25: measured at 3 problems: 5 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 224 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+        and m >= 129
+        and m <= 2478
+        and n >= 10837
+        and k >= 887
+        and k <= 6400
+    ):
+        return Choice(
+            route=25,
+            kernels=("wgmma_tn_bf16_128x224x64_w2_s4",),
+            grids=(min(tiles_128x224, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 26: measured at 3 problems: 11 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 128 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+        and m >= 257
+        and m <= 724
+        and n >= 1774
+    ):
+        return Choice(
+            route=26,
+            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 27: measured at 6 problems: 7 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_16x32 <= 2147483647
+        and m >= 9
+        and m <= 32
+        and n <= 1773
+    ):
+        return Choice(
+            route=27,
+            kernels=("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 28: not measured: as the nearest measured problem
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 2
+        and m + 192 <= 2147483647
+        and n + 256 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+        and m >= 1449
+        and m <= 5792
+        and n <= 1773
+        and k >= 6401
+    ):
+        return Choice(
+            route=28,
+            kernels=("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
+            grids=(min(tiles_192x256, sms // 2) * 2,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 29: measured at 3 problems: 4 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and sms >= 1
+        and m + 128 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 725
+        and m <= 1448
+        and n <= 3547
+        and k >= 444
+        and k <= 3546
+    ):
+        return Choice(
+            route=29,
+            kernels=("wgmma_tn_bf16_128x64x64_w2_s8",),
+            grids=(min(tiles_128x64, sms // 1) * 1,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 30: measured at 1 problem: 7 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -657,33 +704,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4526
     ):
         return Choice(
-            route=28,
+            route=30,
             kernels=("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
             grids=(tiles_8x64,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 29: measured at 4 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n <= 1773
-        and k >= 444
-    ):
-        return Choice(
-            route=29,
-            kernels=("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            grids=(tiles_32x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 30: measured at 5 problems: 6 % faster than the next
+    # 31: measured at 8 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -699,37 +726,36 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 1773
     ):
         return Choice(
-            route=30,
+            route=31,
             kernels=("wgmma_tn_bf16_64x16x128_w1_s10",),
             grids=(min(tiles_64x16, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 31: measured at 3 problems: 5 % faster than the next
+    # 32: measured at 7 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
+        and n + 256 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
         and m >= 725
-        and m <= 1448
-        and n >= 628
+        and n >= 1774
         and n <= 10836
-        and k <= 2172
+        and k >= 2173
     ):
         return Choice(
-            route=31,
-            kernels=("wgmma_tn_bf16_128x64x64_w2_s8",),
-            grids=(min(tiles_128x64, sms // 1) * 1,),
+            route=32,
+            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            grids=(min(tiles_128x256, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 32: measured at 4 problems: 11 % faster than the next
+    # 33: measured at 4 problems: 11 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -741,13 +767,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
     ):
         return Choice(
-            route=32,
+            route=33,
             kernels=("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 33: measured at 3 problems: 16 % faster than the next
+    # 34: measured at 3 problems: 16 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -764,68 +790,44 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 444
     ):
         return Choice(
-            route=33,
+            route=34,
             kernels=("wgmma_tn_bf16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 34: measured at 3 problems: 4 % faster than the next
+    # 35: measured at 2 problems: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and sms >= 1
         and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
+        and n + 128 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
+        and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
         and m >= 129
-        and m <= 1448
         and n >= 5793
-        and k >= 2173
-        and k <= 4525
-    ):
-        return Choice(
-            route=34,
-            kernels=("wgmma_tn_bf16_128x224x64_w2_s4",),
-            grids=(min(tiles_128x224, sms // 1) * 1,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 35: measured at 1 problem: 13 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 2479
-        and n <= 1011
         and k >= 2173
     ):
         return Choice(
             route=35,
-            kernels=("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
-            grids=(min(tiles_192x256, sms // 2) * 2,),
+            kernels=("wgmma_tn_bf16_128x128x64_w2_s6",),
+            grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 36: measured at 2 problems: 8 % faster than the next
+    # 36: measured at 3 problems: 7 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_64x128 <= 2147483647
         and m <= 64
-        and n >= 5793
-        and k >= 2173
-        and k <= 4525
+        and n >= 10837
+        and k >= 887
+        and k <= 6400
     ):
         return Choice(
             route=36,
@@ -834,7 +836,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 37: measured at 8 problems: 8 % faster than the next
+    # 37: measured at 7 problems: 10 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -848,7 +850,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 33
         and m <= 128
         and n >= 1774
-        and n <= 5792
+        and n <= 10836
     ):
         return Choice(
             route=37,
@@ -857,7 +859,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 38: measured at 2 problems: 14 % faster than the next
+    # 38: measured at 2 problems: 8 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -868,9 +870,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
-        and m >= 257
-        and m <= 2478
-        and n >= 1774
+        and m >= 1449
+        and n >= 1012
     ):
         return Choice(
             route=38,
@@ -879,8 +880,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 39: measured at 10 problems: 10 % faster than the next
+    # 39: measured at 3 problems: 15 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -897,15 +897,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 40: measured at 6 problems: 5 % faster than the next
+    # 40: measured at 7 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_8x32 <= 2147483647
         and m <= 8
-        and n <= 5792
         and k >= 444
     ):
         return Choice(
@@ -915,7 +913,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 41: measured at 3 problems: 16 % faster than the next
+    # 41: measured at 3 problems: 10 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -937,38 +935,45 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 42: measured at 1 problem: as fast as the best
+    # 42: measured at 1 problem: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
+        and sms >= 1
+        and m + 192 <= 2147483647
+        and n + 128 <= 2147483647
         and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
+        and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
         and m >= 2479
-        and n >= 877
-        and k >= 444
+        and k >= 1255
     ):
         return Choice(
             route=42,
-            kernels=("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            grids=(min(tiles_256x256, sms // 2) * 2,),
+            kernels=("wgmma_tn_bf16_192x128x64_w3_s4",),
+            grids=(min(tiles_192x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 43: measured at 1 problem: as fast as the best
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 32:
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 43: measured at 2 problems: 11 % faster than the next
+    if (
+        align_a >= 16
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_32x64 <= 2147483647
+        and m <= 64
+        and n <= 10836
+    ):
         return Choice(
             route=43,
-            kernels=("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
+            kernels=("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x64,),
             workspace=0,
             chunk=chunk,
         )
-    # 44: measured at 10 problems: 2 % faster than the next
+    # 44: measured at 4 problems: 5 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -996,7 +1001,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 46: measured at 1 problem: 111 % faster than the next
+    # 46: measured at 1 problem: 107 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1013,7 +1018,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 47: measured at 2 problems: 87 % faster than the next
+    # 47: measured at 2 problems: 88 % faster than the next
     if (
         align_a >= 4
         and align_b >= 4
@@ -1047,7 +1052,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 50: measured at 2 problems: 112 % faster than the next
+    # 50: measured at 2 problems: 116 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1026 and align_a >= 16:
         return Choice(
             route=50,
@@ -1056,7 +1061,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 51: measured at 2 problems: 78 % faster than the next
+    # 51: measured at 2 problems: 77 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
         return Choice(
             route=51,
@@ -1083,7 +1088,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    # 54: measured at 3 problems: 96 % faster than the next
+    # 54: measured at 3 problems: 99 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         return Choice(
             route=54,

@@ -13,52 +13,44 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 0: measured at 4 problems: 8 % faster than the next
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 0: measured at 6 problems: 6 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 65
-        and m <= 256
-        and n >= 257
-        and n <= 26841
-        and k <= 886
+        and tiles_32x32 <= 2147483647
+        and m >= 17
+        and m <= 64
+        and n <= 1773
+        and k <= 2172
     ):
         return Choice(
             route=0,
-            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
-            grids=(min(tiles_64x64, sms // 1) * 1,),
+            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 1: measured at 1 problem: 3 % faster than the next
+    # 1: measured at 2 problems: 1 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_8x64 <= 2147483647
+        and tiles_32x32 <= 2147483647
         and m <= 8
-        and n >= 5793
-        and n <= 26841
-        and k >= 4526
+        and n <= 627
+        and k <= 2172
     ):
         return Choice(
             route=1,
-            kernels=("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
+            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: measured at 2 problems: 33 % faster than the next
+    # 2: measured at 2 problems: 34 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -79,62 +71,32 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             workspace=0,
             chunk=chunk,
         )
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 3: not measured: as the nearest measured problem
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 3: measured at 1 problem: 6 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_8x16 <= 2147483647
-        and m <= 8
-        and n <= 627
-        and k >= 2173
+        and sms >= 1
+        and m + 64 <= 2147483647
+        and n + 64 <= 2147483647
+        and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+        and m >= 9
+        and m <= 16
+        and n <= 876
+        and k >= 444
+        and k <= 2172
     ):
         return Choice(
             route=3,
-            kernels=("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
+            kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
+            grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 4: measured at 1 problem: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
-        and n >= 1774
-        and n <= 26841
-        and k <= 1254
-    ):
-        return Choice(
-            route=4,
-            kernels=("mma_tt_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 5: measured at 2 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 5793
-        and k >= 2173
-    ):
-        return Choice(
-            route=5,
-            kernels=("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 6: measured at 19 problems: 61 % faster than the next
+    # 4: measured at 19 problems: 60 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -149,67 +111,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=6,
+            route=4,
             kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 7: measured at 2 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x64 <= 2147483647
-        and m >= 9
-        and m <= 16
-        and n >= 10837
-    ):
-        return Choice(
-            route=7,
-            kernels=("mma_tt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 8: measured at 3 problems: 4 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 1773
-        and k <= 2172
-    ):
-        return Choice(
-            route=8,
-            kernels=("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 9: measured at 3 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m >= 33
-        and m <= 64
-        and n <= 876
-    ):
-        return Choice(
-            route=9,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 10: measured at 18 problems: 42 % faster than the next
+    # 5: measured at 18 problems: 43 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -224,126 +132,51 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 1774
     ):
         return Choice(
-            route=10,
+            route=5,
             kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 11: measured at 2 problems: 1 % faster than the next
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 6: measured at 6 problems: 16 % faster than the next
+    if (
+        align_a >= 4
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m <= 16
+        and n <= 5792
+        and k >= 2173
+        and k <= 6400
+        and align_a >= 16
+    ):
+        return Choice(
+            route=6,
+            kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 7: measured at 4 problems: 3 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_32x32 <= 2147483647
         and m >= 17
-        and m <= 32
-        and n >= 628
-        and k >= 887
+        and m <= 256
+        and n <= 627
         and k <= 2172
     ):
         return Choice(
-            route=11,
+            route=7,
             kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 12: measured at 1 problem: 4 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m >= 33
-        and m <= 64
-        and n >= 1774
-        and n <= 5792
-        and k >= 2173
-        and k <= 6400
-    ):
-        return Choice(
-            route=12,
-            kernels=("mma_tt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 13: measured at 3 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m >= 33
-        and m <= 128
-        and n <= 1773
-        and k <= 2172
-    ):
-        return Choice(
-            route=13,
-            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_32x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 14: measured at 1 problem: 7 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and m >= 33
-        and m <= 64
-        and n >= 10837
-        and n <= 26841
-        and k >= 887
-        and k <= 6400
-    ):
-        return Choice(
-            route=14,
-            kernels=("mma_tt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",),
-            grids=(tiles_64x128,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 15: measured at 2 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 16
-        and n <= 876
-        and k <= 886
-    ):
-        return Choice(
-            route=15,
-            kernels=("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 16: measured at 4 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n >= 1774
-        and n <= 26841
-    ):
-        return Choice(
-            route=16,
-            kernels=("mma_tt_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 17: measured at 2 problems: 18 % faster than the next
+    # 8: measured at 2 problems: 18 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -356,32 +189,32 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
         and m >= 65
         and n >= 10837
+        and k >= 444
     ):
         return Choice(
-            route=17,
+            route=8,
             kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 18: measured at 7 problems: 5 % faster than the next
+    # 9: measured at 8 problems: 12 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m >= 9
+        and tiles_32x32 <= 2147483647
+        and m >= 17
         and m <= 32
-        and n <= 1773
     ):
         return Choice(
-            route=18,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
+            route=9,
+            kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 19: measured at 17 problems: 25 % faster than the next
+    # 10: measured at 18 problems: 27 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -392,18 +225,18 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
-        and m >= 33
+        and m >= 17
         and m <= 1448
         and n <= 1773
     ):
         return Choice(
-            route=19,
+            route=10,
             kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 20: measured at 9 problems: 25 % faster than the next
+    # 11: measured at 12 problems: 28 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -419,13 +252,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n <= 5792
     ):
         return Choice(
-            route=20,
+            route=11,
             kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 21: measured at 6 problems: 28 % faster than the next
+    # 12: measured at 6 problems: 28 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -439,47 +272,31 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 2479
     ):
         return Choice(
-            route=21,
+            route=12,
             kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 22: measured at 3 problems: 7 % faster than the next
+    # 13: measured at 5 problems: 4 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
         and chunks <= 1
         and tiles_32x32 <= 2147483647
-        and m >= 17
+        and m >= 9
         and m <= 32
+        and n >= 1774
+        and k >= 887
     ):
         return Choice(
-            route=22,
+            route=13,
             kernels=("mma_tt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             grids=(tiles_32x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 23: measured at 2 problems: 15 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x16 <= 2147483647
-        and m <= 8
-        and n >= 628
-        and n <= 26841
-        and k >= 887
-    ):
-        return Choice(
-            route=23,
-            kernels=("mma_tt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x16,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 24: measured at 1 problem: 41 % faster than the next
+    # 14: measured at 1 problem: 42 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -495,22 +312,30 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            route=24,
+            route=14,
             kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 25: measured at 5 problems: 12 % faster than the next
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+    # 15: measured at 9 problems: 14 % faster than the next
+    if (
+        align_a >= 4
+        and align_b >= 16
+        and chunks <= 1
+        and tiles_8x32 <= 2147483647
+        and m <= 16
+        and n <= 26841
+        and align_a >= 16
+    ):
         return Choice(
-            route=25,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            grids=(tiles_16x32,),
+            route=15,
+            kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 26: measured at 1 problem: 23 % faster than the next
+    # 16: measured at 1 problem: 21 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -525,13 +350,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 628
     ):
         return Choice(
-            route=26,
+            route=16,
             kernels=("wgmma_tt_f16_128x128x64_w2_s6",),
             grids=(min(tiles_128x128, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 27: measured at 4 problems: 14 % faster than the next
+    # 17: measured at 5 problems: 17 % faster than the next
     if (
         align_a >= 16
         and align_b >= 16
@@ -544,130 +369,107 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295
     ):
         return Choice(
-            route=27,
+            route=17,
             kernels=("wgmma_tt_f16_64x64x64_w1_s12",),
             grids=(min(tiles_64x64, sms // 1) * 1,),
             workspace=0,
             chunk=chunk,
         )
-    # 28: measured at 11 problems: 25 % faster than the next
+    # 18: measured at 11 problems: 115 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and align_a >= 8:
         return Choice(
-            route=28,
+            route=18,
             kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             grids=(tiles_8x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 29: measured at 1 problem: 91 % faster than the next
-    if (
-        align_a >= 4
-        and align_b >= 4
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and align_a >= 16
-        and align_b >= 8
-    ):
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 19: measured at 1 problem: 220 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16 and align_b >= 8:
         return Choice(
-            route=29,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 30: measured at 2 problems: 94 % faster than the next
-    if (
-        align_a >= 4
-        and align_b >= 4
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and align_a >= 16
-        and align_b >= 8
-    ):
-        return Choice(
-            route=30,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 31: measured at 4 problems: 44 % faster than the next
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        return Choice(
-            route=31,
-            kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            grids=(tiles_8x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 32: measured at 12 problems: 193 % faster than the next
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 16:
-        return Choice(
-            route=32,
+            route=19,
             kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 33: measured at 2 problems: 152 % faster than the next
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1025 and align_a >= 16:
+    # 20: measured at 2 problems: the only kernel
+    if chunks <= 1 and align_a >= 16 and align_b >= 8:
         return Choice(
-            route=33,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 34: measured at 2 problems: 217 % faster than the next
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
-        return Choice(
-            route=34,
-            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
-            grids=(tiles_16x32,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 35: measured at 5 problems: 170 % faster than the next
-    if chunks <= 1 and align_a >= 16:
-        return Choice(
-            route=35,
+            route=20,
             kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,
             chunk=chunk,
         )
-    # 36: measured at 1 problem: 226 % faster than the next
+    # 21: measured at 4 problems: 185 % faster than the next
+    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
+        return Choice(
+            route=21,
+            kernels=("mma_tt_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            grids=(tiles_8x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 22: measured at 12 problems: 193 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 16:
+        return Choice(
+            route=22,
+            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 23: measured at 2 problems: 155 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1025 and align_a >= 16:
+        return Choice(
+            route=23,
+            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 24: measured at 2 problems: 218 % faster than the next
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
+        return Choice(
+            route=24,
+            kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
+            grids=(tiles_16x32,),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 25: measured at 5 problems: 175 % faster than the next
+    if chunks <= 1 and align_a >= 16:
+        return Choice(
+            route=25,
+            kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
+            grids=(min(tiles_64x64, 2147483647),),
+            workspace=0,
+            chunk=chunk,
+        )
+    # 26: measured at 1 problem: 226 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 8:
         return Choice(
-            route=36,
+            route=26,
             kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 37: measured at 3 problems: 195 % faster than the next
+    # 27: measured at 3 problems: 196 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         return Choice(
-            route=37,
+            route=27,
             kernels=("mma_tt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",),
             grids=(tiles_16x32,),
             workspace=0,
             chunk=chunk,
         )
-    # 38: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(
-            route=38,
-            kernels=("mma_tt_f16_64x64x32_w2x2_s4_ww_c4",),
-            grids=(tiles_64x64,),
-            workspace=0,
-            chunk=chunk,
-        )
-    # 39: everything else: any size and alignment
+    # 28: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            route=39,
+            route=28,
             kernels=("mma_tt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
             grids=(min(tiles_64x64, 2147483647),),
             workspace=0,

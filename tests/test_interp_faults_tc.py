@@ -48,16 +48,15 @@ wgmma = functools.partial(smallest, family="wgmma", dtype="bf16")
 RINGS = {
     "vectors": mma(layout="NN", copy="vector", copiers=0, split="none"),
     "few rows": mma(layout="NT", copy="vector", swap=True, warps_n=2),
-    "words": mma(layout="TT", copy="words", swap=True, copy_b="words"),
+    "words": mma(layout="TN", copy="words", swap=True, copy_b="words"),
     "elements": mma(layout="NN", copy="plain", persistent=True),
-    "workspace": mma(layout="TN", copy="vector", split="workspace", copiers=2),
+    "workspace": mma(layout="TN", copy="vector", split="workspace", copiers=4),
 }
 """An mma kernel of every way to copy, split and synchronise."""
 ENGINES = {
     "one": wgmma(layout="NN", consumers=1, split="none"),
     "two": wgmma(layout="NT", consumers=2, split="none", registers=0),
     "row": wgmma(layout="NN", cluster_n=2),
-    "column": wgmma(layout="TN", cluster_m=2),
     "workspace": wgmma(split="workspace"),
     "chunks": wgmma(split="cluster"),
 }
@@ -670,7 +669,7 @@ def test_engine_removed_warp_barrier(pick):
 # -- copies -----------------------------------------------------------------------------
 
 
-@engines("row", "column")
+@engines("row")
 def test_engine_wrong_multicast(pick):
     found = engine(pick)
     case = short(found.spec)

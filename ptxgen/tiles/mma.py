@@ -46,19 +46,17 @@ def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             dtype=dtype,
         )
 
-    extra: tuple[MmaSpec, ...] = (
-        (kernel(8, 16, 512, (1, 1), 4, 2),)
-        if layout[1] == "T"  # the pieces are BK * 2 bytes long
-        else (kernel(8, 64, 128, (1, 4), 9, 2, ahead=3),)  # BN * 2 bytes
+    if layout == "TT":
+        return (kernel(32, 32, 128, (2, 2), 6, 4),)
+    narrow = (
+        (kernel(8, 16, 512, (1, 1), 4, 2),)  # a piece of the weight's rows is BK * 2 bytes long
+        if layout == "NT"
+        else (kernel(8, 64, 128, (1, 4), 9, 2, ahead=3), kernel(8, 32, 128, (1, 2), 9, 4))
     )
-    if layout[0] == "T":  # pieces of x are BM * 2 bytes long
-        extra += (kernel(32, 16, 256, (2, 1), 4, 1),)
     return (
-        *extra,
-        kernel(8, 32, 128, (1, 2), 9, 4),
-        kernel(8, 64, 128, (1, 4), 5, 2),
+        *narrow,
         kernel(16, 32, 128, (1, 2), 8, 4),
-        kernel(16, 64, 128, (1, 4), 4, 4),
+        *((kernel(16, 64, 128, (1, 4), 4, 4),) if layout[0] == "N" else ()),
         kernel(32, 32, 128, (2, 2), 6, 4),
         kernel(32, 64, 128, (1, 4), 6, 4),
         MmaSpec(layout, 64, 128, 64, 2, 4, 6, raster=0, copiers=4, stream="b", dtype=dtype),
@@ -66,11 +64,10 @@ def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
 
 
 def _tiles(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
-    return (
-        MmaSpec(layout, 32, 32, 128, 2, 2, 4, ctas_per_sm=3, copiers=2, ahead=3, dtype=dtype),
-        MmaSpec(layout, 64, 64, 64, 2, 2, 4, ctas_per_sm=3, dtype=dtype),
-        MmaSpec(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, dtype=dtype),
-    )
+    large = MmaSpec(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, dtype=dtype)
+    if layout == "TT":
+        return (large,)
+    return (MmaSpec(layout, 64, 64, 64, 2, 2, 4, ctas_per_sm=3, dtype=dtype), large)
 
 
 def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
@@ -128,6 +125,8 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
                 dtype=dtype,
             ),
         )
+    if layout == "TT":
+        return (*thin, few_rows("plain"), tile("plain", persistent=True))
     return (
         *thin,
         few_rows("words"),
@@ -154,7 +153,6 @@ def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
         *,
         copy: str = "vector",
         copiers: int = 0,
-        ahead: int = 1,
         stream: str = "",
     ) -> MmaSpec:
         return MmaSpec(
@@ -170,13 +168,11 @@ def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             split="workspace",
             ctas_per_sm=ctas,
             copiers=copiers,
-            ahead=ahead,
             stream=stream,
             dtype=dtype,
         )
 
     return (
-        kernel(32, 32, 128, 4, 3, copiers=2, ahead=3),
         kernel(64, 64, 128, 3, 2, copiers=4, stream="ab"),
         kernel(128, 128, 64, 3, 2),
         kernel(64, 64, 32, 4, 4, copy="plain"),

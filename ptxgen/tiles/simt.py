@@ -49,13 +49,7 @@ _gemm = functools.partial(gemm, COPIES, "f32")
 THIN_SPLIT: dict[str, tuple[Route, ...]] = {
     "NN": (
         thin_split_route(
-            _gemm("NN", (1, 32, 32), (1, 2), (1, 16), (1, 1), 4, "floats", slices=8), 1
-        ),
-        thin_split_route(
             _gemm("NN", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2, NARROW
-        ),
-        thin_split_route(
-            _gemm("NN", (2, 32, 16), (2, 4), (1, 8), (1, 1), 4, "floats", slices=8), 2
         ),
         thin_split_route(
             _gemm("NN", (4, 32, 32), (1, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 4, NARROW
@@ -83,12 +77,6 @@ THIN_SPLIT: dict[str, tuple[Route, ...]] = {
         ),
     ),
     "NT": (
-        thin_split_route(
-            _gemm("NT", (1, 16, 64), (1, 1), (1, 16), (1, 1), 4, "kvector", slices=8), 1, NARROW
-        ),
-        thin_split_route(
-            _gemm("NT", (1, 32, 64), (1, 1), (1, 32), (1, 1), 4, "kvector", slices=4), 1
-        ),
         thin_split_route(
             _gemm("NT", (2, 16, 64), (1, 1), (2, 16), (1, 1), 3, "kvector", slices=8), 2, NARROW
         ),
@@ -118,16 +106,12 @@ THIN_SPLIT: dict[str, tuple[Route, ...]] = {
 
 THIN: dict[str, tuple[Route, ...]] = {
     "NN": (
-        thin_route(_gemm("NN", (1, 128, 32), (1, 2), (1, 32), (1, 2), 6, "floats"), 1),
-        thin_route(_gemm("NN", (2, 64, 64), (2, 1), (1, 32), (1, 2), 3, "floats"), 2),
-        thin_route(_gemm("NN", (4, 128, 32), (2, 2), (2, 16), (1, 4), 6, "floats"), 4),
         thin_route(_gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"), 8),
         thin_route(_gemm("NN", (16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "floats"), 16),
         thin_route(_gemm("NN", (32, 128, 32), (8, 4), (4, 8), (1, 4), 4, "floats"), 32),
     ),
     "NT": (
         thin_route(_gemm("NT", (1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector"), 1),
-        thin_route(_gemm("NT", (2, 128, 64), (1, 2), (2, 16), (1, 4), 3, "kvector"), 2),
         thin_route(_gemm("NT", (4, 128, 64), (2, 2), (2, 16), (1, 4), 3, "kvector"), 4),
         thin_route(_gemm("NT", (8, 128, 64), (2, 2), (4, 8), (1, 8), 3, "kvector"), 8),
         thin_route(_gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"), 16),
@@ -137,19 +121,22 @@ THIN: dict[str, tuple[Route, ...]] = {
 
 
 def _turned(routes: tuple[Route, ...]) -> tuple[Route, ...]:
-    """The same routes for an m-contiguous A, which is thin here and travels by single floats."""
+    """The same routes for an m-contiguous A, which is thin here and travels by single floats.
+
+    Four rows are as fast in the tiles of eight.
+    """
     turned = []
     for route in routes:
         (spec,) = route.kernels
         assert isinstance(spec, TileSpec)
-        spec = replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
-        turned.append(Route((spec,), route.prefer, route.reason))
+        if spec.bm != 4:
+            spec = replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
+            turned.append(Route((spec,), route.prefer, route.reason))
     return tuple(turned)
 
 
 for _regime in (THIN_SPLIT, THIN):
     _regime["TN"] = _turned(_regime["NN"])
-    _regime["TT"] = _turned(_regime["NT"])
 
 MEDIUM_SPLIT = {  # largest tile first
     "NN": (
@@ -182,42 +169,41 @@ MEDIUM_SPLIT = {  # largest tile first
         _gemm("TN", (32, 32, 32), (4, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
         _gemm("TN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 3, "wide", slices=8),
     ),
-    "TT": (
-        _gemm("TT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
-        _gemm("TT", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "floats", slices=8),
-        _gemm("TT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "floats", slices=8),
-    ),
 }
 
 LARGE = {
     "NN": _gemm("NN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
     "NT": _gemm("NT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, order="columns"),
     "TN": _gemm("TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
-    "TT": _gemm("TT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
 }
 
 
 def _medium_unsplit(layout: str) -> tuple[Route, ...]:
     """Smaller tiles, largest first, for outputs that do not fill the GPU with large ones."""
     copies = "wide" if layout == "TN" else "floats"
+    small = _gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, copies, ctas=4)
     if layout == "NT":
         middle = _gemm(layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 4, "wide", ctas=4)
     else:
         middle = _gemm(layout, (64, 64, 32), (8, 4), (4, 8), (2, 2), 2, copies, ctas=4)
     return (
         medium_route(LARGE[layout], UNSPLIT, 6),
+        *((medium_route(_plain_large(layout), UNSPLIT, 6),) if layout == "NT" else ()),
         medium_route(middle, UNSPLIT, 4),
         medium_route(
             _gemm(layout, (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, copies, ctas=4), UNSPLIT, 4
         ),
-        medium_route(
-            _gemm(layout, (32, 32, 32), (4, 4), (4, 8), (2, 1), 4, copies, ctas=6), UNSPLIT, 4
-        ),
-        Route(
-            (_gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, copies, ctas=4),),
-            UNSPLIT,
-            "few outputs: many small tiles shorten the wait",
-        ),
+        Route((small,), UNSPLIT, "few outputs: many small tiles shorten the wait"),
+    )
+
+
+def _plain_large(layout: str) -> TileSpec:
+    return _gemm(layout, (128, 128, 8), (8, 8), (4, 8), (4, 2), 4, "plain", ctas=2)
+
+
+def _filler(layout: str) -> TileSpec:
+    return _gemm(
+        layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 3, "plain", slices=1, persistent=True
     )
 
 
@@ -225,28 +211,23 @@ def _plain(layout: str, split: bool = True) -> tuple[Route, ...]:
     """Any alignment: operands travel by single floats.
 
     ``split``: whether split reductions come here (unless another table part takes them). The
-    small NT tiles copy by floats anyway and need no twins here.
+    small NT tiles copy by floats anyway and need no twins here; they come before the filler.
     """
-    small = _gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, "plain", ctas=4)
-    large = _gemm(layout, (128, 128, 8), (8, 8), (4, 8), (4, 2), 4, "plain", ctas=2)
-    medium = _gemm(layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 4, "plain", ctas=4)
-    row = _gemm(layout, (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "plain", slices=8)
-    thin = _gemm(layout, (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "plain", slices=8)
-    filler = _gemm(
-        layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 3, "plain", slices=1, persistent=True
-    )
+    filler = _filler(layout)
     rest = Route((filler,), TRUE, "everything else: any size, alignment and plan")
     if layout == "NT":
-        return (medium_route(large, UNSPLIT, 6), rest)
+        return (rest,)
+    row = _gemm(layout, (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "plain", slices=8)
+    thin = _gemm(layout, (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "plain", slices=8)
+    small = _gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, "plain", ctas=4)
     sliced = (
-        thin_split_route(row, 8),
+        *((thin_split_route(row, 8),) if layout == "NN" else ()),
         Route((thin,), SPLIT & ~fills(filler, 6), "unaligned, few outputs, split"),
     )
     return (
         *(sliced if split else ()),
-        medium_route(large, UNSPLIT, 6),
-        medium_route(medium, UNSPLIT, 4),
-        Route((small,), UNSPLIT, "unaligned, few outputs"),
+        medium_route(_plain_large(layout), UNSPLIT, 6),
+        Route((small,), UNSPLIT & ~fills(filler, 4), "unaligned, few outputs"),
         rest,
     )
 
@@ -262,6 +243,24 @@ def _rows(layout: str) -> tuple[Route, ...]:
         *THIN[layout],
         *_medium_unsplit(layout),
         *_plain(layout),
+    )
+
+
+def _both_turned() -> tuple[Route, ...]:
+    """TT, which only ``matmul`` of two transposed operands is: a kernel a regime."""
+    low = _gemm("TT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8)
+    low = replace(low, copy_a="scalar")
+    split = _gemm("TT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "floats", slices=8)
+    large = _gemm("TT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2)
+    middle = _gemm("TT", (64, 64, 32), (8, 4), (4, 8), (2, 2), 2, "floats", ctas=4)
+    small = _gemm("TT", (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, "plain", ctas=4)
+    return (
+        thin_split_route(low, 16),
+        Route((split,), SPLIT, "the split reductions of more rows"),
+        medium_route(large, UNSPLIT, 6),
+        medium_route(middle, UNSPLIT, 4),
+        Route((small,), UNSPLIT & ~fills(middle, 4), "few outputs"),
+        Route((_filler("TT"),), TRUE, "everything else: any size, alignment and plan"),
     )
 
 
@@ -286,6 +285,7 @@ def _batch() -> tuple[Route, ...]:
 
 
 ROUTES = {
-    **{(layout, "rows", "f32", "simt"): _rows(layout) for layout in ("NN", "NT", "TN", "TT")},
+    **{(layout, "rows", "f32", "simt"): _rows(layout) for layout in ("NN", "NT", "TN")},
+    ("TT", "rows", "f32", "simt"): _both_turned(),
     ("TN", "batch", "f32", "simt"): _batch(),
 }

@@ -30,13 +30,19 @@ def _fills(spec: Spec, quarters: int, pieces: Expr | int = 1) -> Expr:
     return ceil_div(M, spec.bm) * ceil_div(N, spec.bn) * pieces * 4 >= SMS * quarters
 
 
-def _few_rows(spec: MmaSpec) -> Route:
-    """The narrower the tile, the fewer columns it is for: every SM should have one."""
-    limit = {16: 2048, 32: 4096}.get(spec.bn, 1 << 31)
-    if spec.bn == 64 and spec.stages > 5:
-        limit = 8192  # all of an SM's shared memory: one tile at a time
-    columns = TRUE if limit >> 31 else limit >= N
-    return Route((spec,), (M <= spec.bm) & columns, f"M <= {spec.bm}: the weight streams once")
+def _few_rows(specs: Iterable[MmaSpec]) -> tuple[Route, ...]:
+    """Wide tiles where they give half of the SMs one, then narrow ones; the lowest that fit."""
+
+    def columns(spec: MmaSpec) -> Expr:
+        tiles = ceil_div(N, spec.bn)
+        if spec.bn == 32:
+            return TRUE
+        return tiles * 2 >= SMS if spec.bn > 32 else tiles <= SMS
+
+    return tuple(
+        Route((s,), (M <= s.bm) & columns(s), f"M <= {s.bm}: the weight streams once")
+        for s in sorted(specs, key=lambda s: (s.bn < 64, s.bm, s.bn))
+    )
 
 
 def _largest(specs: Iterable[Spec], quarters: int, where: Expr) -> tuple[Route, ...]:
@@ -56,11 +62,9 @@ def _largest(specs: Iterable[Spec], quarters: int, where: Expr) -> tuple[Route, 
 
 
 def _wgmma(layout: str, dtype: str) -> tuple[Route, ...]:
-    waves = {(128, 256, 1): 24, (128, 256, 2): 12, (192, 128, 1): 8, (192, 128, 2): 5}
+    waves = {(128, 256, 1): 12, (192, 128, 1): 8, (192, 128, 2): 5}
     long = K >= STAGE
     specs = wgmma.specs(layout, dtype)
-    if layout == "TT":  # nobody stores both like this; two sizes serve
-        specs = tuple(s for s in specs if (s.bm, s.bn) in ((128, 128), (64, 64)))
     large = [s for s in specs if (s.bm, s.bn, s.ctas) in waves]
     rest = [s for s in specs if s not in large]
     return (
@@ -81,12 +85,13 @@ def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
     kernels = mma.specs(layout, dtype)
     vector = [s for s in kernels if s.copy_a == s.copy_b == "vector"]
     unaligned = [s for s in kernels if s not in vector]
-    few = sorted((s for s in vector if s.swap), key=lambda s: (s.bm, s.bn, -s.stages))
-    tiles = sorted((s for s in vector if not s.swap), key=lambda s: -s.bm * s.bn)
+    few = [s for s in vector if s.stream]
+    tiles = sorted((s for s in vector if not s.stream), key=lambda s: -s.bm * s.bn)
+    smallest = next(s for s in few if s.bm == s.bn == 32)
     return (
-        *map(_few_rows, few),
+        *_few_rows(few),
         *_wgmma(layout, dtype),
-        *_largest(tiles, 4, TRUE),
+        *_largest((*tiles, smallest), 2, TRUE),
         *(
             Route((s,), (M <= s.bm) if s.swap else TRUE, "operands off 16 bytes")
             for s in unaligned[:-1]

@@ -37,18 +37,16 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
             dtype=dtype,
         )
 
-    large = (
-        gemm((128, 256, 64), 2, 4, registers=232, raster=16),
-        gemm((128, 256, 64), 2, 4, registers=232, share=(2, 1)),
-    )
+    if layout == "TT":  # nobody stores both like this; two sizes serve
+        return (gemm((128, 128, 64), 2, 6), gemm((64, 64, 64), 1, 12))
+    large = gemm((128, 256, 64), 2, 4, registers=232, raster=16)
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
     medium = (
-        gemm((192, 128, 64), 3, 4),
+        *((gemm((192, 128, 64), 3, 4),) if layout == "TN" else ()),
         gemm((192, 128, 64), 3, 4, share=(1, 2)),
         gemm((128, 224, 64), 2, 4),
         gemm((128, 128, 64), 2, 6),
-        *((gemm((192, 96, 64), 3, 4),) if layout == "TN" else ()),
-        gemm((128, 112, 64), 2, 6),
+        gemm((192, 96, 64), 3, 4) if layout == "TN" else gemm((128, 112, 64), 2, 6),
     )
     # At most one tile for each SM: bytes under way count.
     small = (
@@ -58,7 +56,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         gemm((64, 32, 128), 1, 8),
         gemm((64, 16, 256), 1, 5) if layout == "NN" else gemm((64, 16, 128), 1, 10),
     )
-    return large + medium + small
+    return (large, *medium, *small)
 
 
 def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
@@ -75,7 +73,7 @@ def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
             registers=160 if bm == 192 else 0,
             dtype=dtype,
         )
-        for bm, bn, stages in ((192, 192, 4), (128, 128, 6), (128, 64, 8), (64, 64, 12))
+        for bm, bn, stages in ((192, 192, 4), (128, 128, 6), (64, 64, 12))
     )
 
 

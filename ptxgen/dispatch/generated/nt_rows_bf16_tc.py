@@ -11,150 +11,102 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_80."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 0: M <= 8: the weight streams once
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 0: M <= 16: the weight streams once
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x16 <= 2147483647
-        and m <= 8
-        and n <= 2048
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
             0,
-            ("mma_nt_bf16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 1: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            1,
-            ("mma_nt_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 2: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            2,
-            ("mma_nt_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            3,
-            ("mma_nt_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 4: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
             ("mma_nt_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
             (tiles_16x64,),
             (),
         )
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 1: M <= 32: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
+        and sms <= -(-n // 64) * 2
+    ):
+        return Choice(
+            1,
+            ("mma_nt_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
+        )
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 2: M <= 64: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
+        and sms <= -(-n // 128) * 2
+    ):
+        return Choice(2, ("mma_nt_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    # 3: M <= 8: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647 and m <= 8
+        and -(-n // 16) <= sms
+    ):
+        return Choice(
+            3,
+            ("mma_nt_bf16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x16,),
+            (),
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 4: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(
+            4,
+            ("mma_nt_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
+        )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 5: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
         return Choice(
             5,
             ("mma_nt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             (tiles_32x32,),
             (),
         )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 6: M <= 32: the weight streams once
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 16: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m <= 32
-        and n <= 8192
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
+        return Choice(16, ("mma_nt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 17: the largest tile that gives 2/4 of the SMs one
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
+        and sms * 2 <= tiles_64x64 * 1 * 4
+    ):
+        return Choice(17, ("mma_nt_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+    # 18: few outputs: the smallest tile
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(
-            6,
-            ("mma_nt_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
+            18,
+            ("mma_nt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
             (),
         )
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 19: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
-    ):
-        return Choice(19, ("mma_nt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 20: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and sms * 4 <= tiles_64x128 * 1 * 4
-    ):
-        return Choice(20, ("mma_nt_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 21: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
-    ):
-        return Choice(21, ("mma_nt_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
-    # 22: few outputs: the smallest tile
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(22, ("mma_nt_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
-    # 23: operands off 16 bytes
+    # 19: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(23, ("mma_nt_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 24: operands off 16 bytes
+        return Choice(19, ("mma_nt_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 20: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(24, ("mma_nt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 25: operands off 16 bytes
+        return Choice(20, ("mma_nt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(25, ("mma_nt_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 26: everything else: any size and alignment
+        return Choice(21, ("mma_nt_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+    # 22: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            26,
+            22,
             ("mma_nt_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),
@@ -166,82 +118,42 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_86, sm_89, sm_120."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 0: M <= 8: the weight streams once
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 0: M <= 16: the weight streams once
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x16 <= 2147483647
-        and m <= 8
-        and n <= 2048
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
             0,
-            ("mma_nt_bf16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 1: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            1,
-            ("mma_nt_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 2: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            2,
-            ("mma_nt_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            3,
-            ("mma_nt_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 4: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
             ("mma_nt_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
             (tiles_16x64,),
             (),
         )
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    # 3: M <= 8: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647 and m <= 8
+        and -(-n // 16) <= sms
+    ):
+        return Choice(
+            3,
+            ("mma_nt_bf16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x16,),
+            (),
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 4: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(
+            4,
+            ("mma_nt_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
+        )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 5: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
         return Choice(
             5,
             ("mma_nt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
@@ -249,41 +161,40 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 19: the largest tile that gives 4/4 of the SMs one
+    # 16: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(19, ("mma_nt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(16, ("mma_nt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 21: the largest tile that gives 4/4 of the SMs one
+    # 17: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
+        and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(21, ("mma_nt_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
-    # 22: few outputs: the smallest tile
+        return Choice(17, ("mma_nt_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+    # 18: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(22, ("mma_nt_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
-    # 23: operands off 16 bytes
+        return Choice(
+            18,
+            ("mma_nt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    # 19: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(23, ("mma_nt_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 24: operands off 16 bytes
+        return Choice(19, ("mma_nt_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 20: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(24, ("mma_nt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 25: operands off 16 bytes
+        return Choice(20, ("mma_nt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(25, ("mma_nt_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 26: everything else: any size and alignment
+        return Choice(21, ("mma_nt_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+    # 22: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            26,
+            22,
             ("mma_nt_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),
@@ -295,388 +206,220 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 0: M <= 8: the weight streams once
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 0: M <= 16: the weight streams once
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x16 <= 2147483647
-        and m <= 8
-        and n <= 2048
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
             0,
-            ("mma_nt_bf16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 1: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            1,
-            ("mma_nt_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 2: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            2,
-            ("mma_nt_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            3,
-            ("mma_nt_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 4: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
             ("mma_nt_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
             (tiles_16x64,),
             (),
         )
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 1: M <= 32: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
+        and sms <= -(-n // 64) * 2
+    ):
+        return Choice(
+            1,
+            ("mma_nt_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
+            (),
+        )
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 2: M <= 64: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
+        and sms <= -(-n // 128) * 2
+    ):
+        return Choice(2, ("mma_nt_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    # 3: M <= 8: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647 and m <= 8
+        and -(-n // 16) <= sms
+    ):
+        return Choice(
+            3,
+            ("mma_nt_bf16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
+            (tiles_8x16,),
+            (),
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 4: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(
+            4,
+            ("mma_nt_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
+        )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 5: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
         return Choice(
             5,
             ("mma_nt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             (tiles_32x32,),
             (),
         )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 6: M <= 32: the weight streams once
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 6: large outputs
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m <= 32
-        and n <= 8192
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295 and k >= 64 and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
             6,
-            ("mma_nt_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 7: large outputs
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and k >= 64
-        and sms * 24 <= tiles_128x256 * 1 * 4
-    ):
-        return Choice(
-            7,
             ("wgmma_nt_bf16_128x256x64_w2_s4_r232_b16",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 8: large outputs
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and k >= 64
-        and sms * 12 <= tiles_128x256 * 1 * 4
-    ):
-        return Choice(
-            8,
-            ("wgmma_nt_bf16_128x256x64_w2_s4_c2x1_r232",),
-            (min(tiles_256x256, sms // 2) * 2,),
-            (),
-        )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 9: large outputs
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and k >= 64
-        and sms * 8 <= tiles_192x128 * 1 * 4
-    ):
-        return Choice(
-            9,
-            ("wgmma_nt_bf16_192x128x64_w3_s4",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
-        )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 10: large outputs
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 7: large outputs
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and k >= 64
-        and sms * 5 <= tiles_192x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295 and k >= 64 and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            10,
+            7,
             ("wgmma_nt_bf16_192x128x64_w3_s4_c1x2",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 11: the largest tile that gives 3/4 of the SMs one
+    # 8: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x224 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            11,
+            8,
             ("wgmma_nt_bf16_128x224x64_w2_s4",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 12: the largest tile that gives 3/4 of the SMs one
+    # 9: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            12,
+            9,
             ("wgmma_nt_bf16_128x128x64_w2_s6",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 13: the largest tile that gives 3/4 of the SMs one
+    # 10: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 112 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x112 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 112 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x112 + sms <= 4294967295
+        and -(-n // 112) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x112 * 1 * 4
     ):
         return Choice(
-            13,
+            10,
             ("wgmma_nt_bf16_128x112x64_w2_s6",),
             (min(tiles_128x112, sms // 1) * 1,),
             (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 14: the largest tile that gives 3/4 of the SMs one
+    # 11: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x64 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            14,
+            11,
             ("wgmma_nt_bf16_128x64x64_w2_s8",),
             (min(tiles_128x64, sms // 1) * 1,),
             (),
         )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 15: the largest tile that gives 3/4 of the SMs one
+    # 12: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_64x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            15,
+            12,
             ("wgmma_nt_bf16_64x128x64_w1_s8",),
             (min(tiles_64x128, sms // 1) * 1,),
             (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 16: the largest tile that gives 3/4 of the SMs one
+    # 13: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_64x64 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(16, ("wgmma_nt_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(13, ("wgmma_nt_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 17: the largest tile that gives 3/4 of the SMs one
+    # 14: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_64x32 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
-        return Choice(17, ("wgmma_nt_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(14, ("wgmma_nt_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 18: few outputs: the smallest tile
+    # 15: few outputs: the smallest tile
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 16 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
-        and k >= 64
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
         return Choice(
-            18,
+            15,
             ("wgmma_nt_bf16_64x16x128_w1_s10",),
             (min(tiles_64x16, sms // 1) * 1,),
             (),
         )
-    # 19: the largest tile that gives 4/4 of the SMs one
+    # 16: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(19, ("mma_nt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
-    # 20: the largest tile that gives 4/4 of the SMs one
+        return Choice(16, ("mma_nt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+    # 17: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and sms * 4 <= tiles_64x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
+        and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(20, ("mma_nt_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
-    # 21: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
-    ):
-        return Choice(21, ("mma_nt_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
-    # 22: few outputs: the smallest tile
+        return Choice(17, ("mma_nt_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+    # 18: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(22, ("mma_nt_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
-    # 23: operands off 16 bytes
+        return Choice(
+            18,
+            ("mma_nt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    # 19: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(23, ("mma_nt_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 24: operands off 16 bytes
+        return Choice(19, ("mma_nt_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 20: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(24, ("mma_nt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 25: operands off 16 bytes
+        return Choice(20, ("mma_nt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(25, ("mma_nt_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 26: everything else: any size and alignment
+        return Choice(21, ("mma_nt_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+    # 22: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            26,
+            22,
             ("mma_nt_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),

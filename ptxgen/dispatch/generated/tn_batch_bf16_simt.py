@@ -12,119 +12,53 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     chunk_part_1 = -(-k // min(max(16777216 // (m * n), 1), 128))
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 512, 128), 1024)) // 16) * 16))
     chunks = -(-k // chunk)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 0: large outputs, long batch
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 0: long batch: a CTA per tile and chunk
     if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks * m * n * 4 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and sms * 6 <= tiles_128x128 * chunks
+        align_a >= 8 and align_b >= 8 and chunks * m * n * 4 <= 268435456
+        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
             0,
-            ("simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_partial_c2", "reduce_bf16_128x4_b8"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 1: middling outputs, long batch
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and sms * 4 <= tiles_64x64 * 4
-    ):
-        return Choice(
-            1,
             ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_partial_c4", "reduce_bf16_128x4_b8"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 2: few outputs, long batch: a CTA per tile and chunk
+    # 1: unaligned, long batch
     if (
-        align_a >= 8
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_32x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        chunks * m * n * 4 <= 268435456 and tiles_32x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            2,
-            ("simt_tn_bf16_32x64x32_4x4_w2x2l4x8_s4_pv_partial_c4", "reduce_bf16_128x4_b8"),
-            (tiles_32x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    # 3: unaligned, long batch
-    if (
-        chunks * m * n * 4 <= 268435456
-        and tiles_32x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-    ):
-        return Choice(
-            3,
+            1,
             ("simt_tn_bf16_32x64x16_4x4_w2x2l4x8_s2_ss_partial_c4", "reduce_bf16_128x4_b8"),
             (tiles_32x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    # 4: the largest tile that gives 6/4 of the SMs one
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 2: the largest tile that gives 6/4 of the SMs one
     if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and chunks <= 1
-        and sms * 6 <= tiles_128x128 * 4
+        align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(4, ("simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_c2",), (tiles_128x128,), ())
-    # 5: the largest tile that gives 4/4 of the SMs one
+        return Choice(2, ("simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_c2",), (tiles_128x128,), ())
+    # 3: the largest tile that gives 4/4 of the SMs one
     if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and chunks <= 1
+        align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(5, ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_c4",), (tiles_64x64,), ())
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(6, ("simt_tn_bf16_32x32x32_4x4_w2x1l4x8_s5_vv_c4",), (tiles_32x32,), ())
+        return Choice(3, ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_c4",), (tiles_64x64,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 7: few outputs: many small tiles shorten the wait
+    # 4: few outputs: many small tiles shorten the wait
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(7, ("simt_tn_bf16_16x32x64_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
-    # 8: the largest tile that gives 6/4 of the SMs one
-    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(8, ("simt_tn_bf16_128x128x8_16x8_w2x2l4x8_s2_ss_c2",), (tiles_128x128,), ())
-    # 9: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(9, ("simt_tn_bf16_16x32x96_2x2_w2x2l4x8_s2_ss_c4",), (tiles_16x32,), ())
-    # 10: everything else: any size, alignment and plan
+        return Choice(4, ("simt_tn_bf16_16x32x64_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
+    # 5: everything else: any size, alignment and plan
     return Choice(
-        10,
+        5,
         ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_ss_slices1_persistent",),
         (min(tiles_64x64, 2147483647),),
         (),

@@ -13,235 +13,140 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 5: long batch: a CTA per tile and chunk
+    # 4: long batch: a CTA per tile and chunk
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            5,
+            4,
             ("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
             (tiles_128x128 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 6: long batch: a CTA per tile and chunk
+    # 5: long batch: a CTA per tile and chunk
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and sms * 4 <= tiles_64x64 * chunks * 4
+        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            6,
-            (
-                "mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab",
-                "reduce_bf16_128x4_b8_tc16",
-            ),
+            5,
+            ("mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab", "reduce_bf16_128x4_b8_tc16"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 7: long batch: a CTA per tile and chunk
+    # 6: unaligned, long batch
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_32x32 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            7,
-            ("mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2", "reduce_bf16_128x4_b8_tc16"),
-            (tiles_32x32 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    # 8: unaligned, long batch
-    if (
-        chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-    ):
-        return Choice(
-            8,
+            6,
             ("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 9: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            9,
-            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 10: M <= 8: the weight streams once
+    # 7: M <= 8: the weight streams once
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
-        and n <= 8192
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            10,
+            7,
             ("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
             (tiles_8x64,),
             (),
         )
-    # 11: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            11,
-            ("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 12: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            12,
-            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 13: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            13,
-            ("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 14: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            14,
-            ("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            (tiles_32x16,),
-            (),
-        )
-    # 15: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            15,
-            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 16: M <= 32: the weight streams once
+    # 8: M <= 32: the weight streams once
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m <= 32
-        and n <= 8192
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            16,
+            8,
             ("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
             (tiles_32x64,),
             (),
         )
-    # 30: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
-    ):
-        return Choice(30, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 31: the largest tile that gives 4/4 of the SMs one
+    # 9: M <= 64: the weight streams once
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and sms * 4 <= tiles_64x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
+        and sms <= -(-n // 128) * 2
     ):
-        return Choice(31, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
-    # 32: the largest tile that gives 4/4 of the SMs one
+        return Choice(9, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 10: M <= 8: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
+        return Choice(
+            10,
+            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 11: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(
+            11,
+            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
+        )
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 12: M <= 32: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
+        return Choice(
+            12,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    # 24: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(32, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
-    # 33: few outputs: the smallest tile
+        return Choice(24, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+    # 25: the largest tile that gives 2/4 of the SMs one
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
+        and sms * 2 <= tiles_64x64 * 1 * 4
+    ):
+        return Choice(25, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+    # 26: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(33, ("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
-    # 34: operands off 16 bytes
+        return Choice(
+            26,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    # 27: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            34,
+            27,
             ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             (tiles_8x32,),
             (),
         )
-    # 35: operands off 16 bytes
+    # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(35, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 36: operands off 16 bytes
+        return Choice(28, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 29: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(36, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 37: operands off 16 bytes
+        return Choice(29, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(37, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 38: everything else: any size and alignment
+        return Choice(30, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+    # 31: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            38,
+            31,
             ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),
@@ -255,194 +160,109 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 5: long batch: a CTA per tile and chunk
+    # 4: long batch: a CTA per tile and chunk
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            5,
+            4,
             ("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
             (tiles_128x128 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 6: long batch: a CTA per tile and chunk
+    # 5: long batch: a CTA per tile and chunk
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and sms * 4 <= tiles_64x64 * chunks * 4
+        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            6,
-            (
-                "mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab",
-                "reduce_bf16_128x4_b8_tc16",
-            ),
+            5,
+            ("mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab", "reduce_bf16_128x4_b8_tc16"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 7: long batch: a CTA per tile and chunk
+    # 6: unaligned, long batch
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_32x32 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            7,
-            ("mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2", "reduce_bf16_128x4_b8_tc16"),
-            (tiles_32x32 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    # 8: unaligned, long batch
-    if (
-        chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-    ):
-        return Choice(
-            8,
+            6,
             ("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 9: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
+    # 10: M <= 8: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            9,
+            10,
             ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
             (tiles_8x32,),
             (),
         )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 11: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 11: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
         return Choice(
             11,
-            ("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 12: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            12,
             ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
             (tiles_16x32,),
             (),
         )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 13: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 12: M <= 32: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
         return Choice(
-            13,
-            ("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 14: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            14,
-            ("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            (tiles_32x16,),
-            (),
-        )
-    # 15: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            15,
+            12,
             ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             (tiles_32x32,),
             (),
         )
-    # 30: the largest tile that gives 4/4 of the SMs one
+    # 24: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(30, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
-    # 32: the largest tile that gives 4/4 of the SMs one
+        return Choice(24, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+    # 25: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
+        and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(32, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
-    # 33: few outputs: the smallest tile
+        return Choice(25, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+    # 26: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(33, ("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
-    # 34: operands off 16 bytes
+        return Choice(
+            26,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    # 27: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            34,
+            27,
             ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             (tiles_8x32,),
             (),
         )
-    # 35: operands off 16 bytes
+    # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(35, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 36: operands off 16 bytes
+        return Choice(28, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 29: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(36, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 37: operands off 16 bytes
+        return Choice(29, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(37, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 38: everything else: any size and alignment
+        return Choice(30, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+    # 31: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            38,
+            31,
             ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),
@@ -458,37 +278,20 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_192x192 = -(-m // 192) * -(-n // 192)
     # 0: two chunks: pairs of CTAs add them themselves
     if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 2
-        and tiles_192x192 * 2 <= 2147483647
-        and m + 192 <= 2147483647
-        and n + 192 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x192 + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295
-        and chunks > 1
-        and k <= 16384
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 2
+        and tiles_192x192 * 2 <= 2147483647 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and chunks > 1 and k <= 16384
         and sms * 2 <= tiles_192x192 * 1 * 4
     ):
         return Choice(0, ("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
     # 1: long batch: a CTA per tile and chunk
     if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 192 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and m >= 192
-        and n >= 192
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 192 <= 2147483647
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m >= 192 and n >= 192
         and sms * 3 <= tiles_192x192 * chunks * 4
     ):
         return Choice(
@@ -500,20 +303,11 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: long batch: a CTA per tile and chunk
     if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and m >= 128
-        and n >= 128
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m >= 128 and n >= 128
         and sms * 3 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
@@ -522,541 +316,284 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 3: long batch: a CTA per tile and chunk
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 3: long batch, few outputs
     if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and m >= 128
-        and n >= 64
-        and sms * 3 <= tiles_128x64 * chunks * 4
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m > 32 and n > 32
     ):
         return Choice(
             3,
-            ("wgmma_tn_bf16_128x64x64_w2_s8_partial", "reduce_bf16_128x4_b8_tc16"),
-            (min(tiles_128x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 4: long batch, few outputs
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and m > 32
-        and n > 32
-    ):
-        return Choice(
-            4,
             ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
             (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    # 5: long batch: a CTA per tile and chunk
+    # 4: long batch: a CTA per tile and chunk
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            5,
+            4,
             ("mma_tn_bf16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_bf16_128x4_b8_tc16"),
             (tiles_128x128 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    # 6: long batch: a CTA per tile and chunk
+    # 5: long batch: a CTA per tile and chunk
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-        and sms * 4 <= tiles_64x64 * chunks * 4
+        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            6,
-            (
-                "mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab",
-                "reduce_bf16_128x4_b8_tc16",
-            ),
+            5,
+            ("mma_tn_bf16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab", "reduce_bf16_128x4_b8_tc16"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 7: long batch: a CTA per tile and chunk
+    # 6: unaligned, long batch
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_32x32 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            7,
-            ("mma_tn_bf16_32x32x128_w2x2_s4_vv_partial_c3_a3_x2", "reduce_bf16_128x4_b8_tc16"),
-            (tiles_32x32 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    # 8: unaligned, long batch
-    if (
-        chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
-    ):
-        return Choice(
-            8,
+            6,
             ("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 9: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            9,
-            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 10: M <= 8: the weight streams once
+    # 7: M <= 8: the weight streams once
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
-        and n <= 8192
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            10,
+            7,
             ("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
             (tiles_8x64,),
             (),
         )
-    # 11: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            11,
-            ("mma_tn_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 12: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            12,
-            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 13: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            13,
-            ("mma_tn_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 14: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            14,
-            ("mma_tn_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            (tiles_32x16,),
-            (),
-        )
-    # 15: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            15,
-            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 16: M <= 32: the weight streams once
+    # 8: M <= 32: the weight streams once
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m <= 32
-        and n <= 8192
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
+        and sms <= -(-n // 64) * 2
     ):
         return Choice(
-            16,
+            8,
             ("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
             (tiles_32x64,),
             (),
         )
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 17: large outputs
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 9: M <= 64: the weight streams once
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and k >= 64
-        and sms * 24 <= tiles_128x256 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
+        and sms <= -(-n // 128) * 2
+    ):
+        return Choice(9, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 10: M <= 8: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
+        return Choice(
+            10,
+            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
+            (tiles_8x32,),
+            (),
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 11: M <= 16: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(
+            11,
+            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
+        )
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 12: M <= 32: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
+        return Choice(
+            12,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 13: large outputs
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295 and k >= 64 and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            17,
+            13,
             ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 18: large outputs
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and k >= 64
-        and sms * 12 <= tiles_128x256 * 1 * 4
-    ):
-        return Choice(
-            18,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            (min(tiles_256x256, sms // 2) * 2,),
-            (),
-        )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 19: large outputs
+    # 14: large outputs
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and k >= 64
-        and sms * 8 <= tiles_192x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 8 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            19,
+            14,
             ("wgmma_tn_bf16_192x128x64_w3_s4",),
             (min(tiles_192x128, sms // 1) * 1,),
             (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 20: large outputs
+    # 15: large outputs
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and k >= 64
-        and sms * 5 <= tiles_192x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295 and k >= 64 and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            20,
+            15,
             ("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 21: the largest tile that gives 3/4 of the SMs one
+    # 16: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x224 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            21,
+            16,
             ("wgmma_tn_bf16_128x224x64_w2_s4",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
-    # 22: the largest tile that gives 3/4 of the SMs one
+    # 17: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            22,
+            17,
             ("wgmma_tn_bf16_128x128x64_w2_s6",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
     tiles_192x96 = -(-m // 192) * -(-n // 96)
-    # 23: the largest tile that gives 3/4 of the SMs one
+    # 18: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 96 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x96 + sms <= 4294967295
-        and -(-n // 96) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_192x96 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
+        and -(-n // 96) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_192x96 * 1 * 4
     ):
         return Choice(
-            23,
+            18,
             ("wgmma_tn_bf16_192x96x64_w3_s4",),
             (min(tiles_192x96, sms // 1) * 1,),
             (),
         )
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 24: the largest tile that gives 3/4 of the SMs one
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 19: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 112 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x112 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            24,
-            ("wgmma_tn_bf16_128x112x64_w2_s6",),
-            (min(tiles_128x112, sms // 1) * 1,),
-            (),
-        )
-    # 25: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x64 * 1 * 4
-    ):
-        return Choice(
-            25,
+            19,
             ("wgmma_tn_bf16_128x64x64_w2_s8",),
             (min(tiles_128x64, sms // 1) * 1,),
             (),
         )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 26: the largest tile that gives 3/4 of the SMs one
+    # 20: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_64x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            26,
+            20,
             ("wgmma_tn_bf16_64x128x64_w1_s8",),
             (min(tiles_64x128, sms // 1) * 1,),
             (),
         )
-    # 27: the largest tile that gives 3/4 of the SMs one
+    # 21: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_64x64 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(27, ("wgmma_tn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(21, ("wgmma_tn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 28: the largest tile that gives 3/4 of the SMs one
+    # 22: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_64x32 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
-        return Choice(28, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(22, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 29: few outputs: the smallest tile
+    # 23: few outputs: the smallest tile
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 16 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
-        and k >= 64
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
         return Choice(
-            29,
+            23,
             ("wgmma_tn_bf16_64x16x128_w1_s10",),
             (min(tiles_64x16, sms // 1) * 1,),
             (),
         )
-    # 30: the largest tile that gives 4/4 of the SMs one
+    # 24: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(30, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
-    # 31: the largest tile that gives 4/4 of the SMs one
+        return Choice(24, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+    # 25: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and sms * 4 <= tiles_64x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
+        and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(31, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
-    # 32: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
-    ):
-        return Choice(32, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
-    # 33: few outputs: the smallest tile
+        return Choice(25, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+    # 26: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(33, ("mma_tn_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
-    # 34: operands off 16 bytes
+        return Choice(
+            26,
+            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    # 27: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            34,
+            27,
             ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             (tiles_8x32,),
             (),
         )
-    # 35: operands off 16 bytes
+    # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(35, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 36: operands off 16 bytes
+        return Choice(28, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 29: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(36, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 37: operands off 16 bytes
+        return Choice(29, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(37, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 38: everything else: any size and alignment
+        return Choice(30, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+    # 31: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            38,
+            31,
             ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),

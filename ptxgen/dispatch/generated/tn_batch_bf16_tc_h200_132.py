@@ -14,516 +14,289 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 0: measured at 1 problem: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and m >= 628
-        and m <= 2048
-        and n >= 628
-        and n <= 1773
-        and k <= 181
-    ):
-        return Choice(0, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
-    tiles_192x96 = -(-m // 192) * -(-n // 96)
-    # 1: measured at 3 problems: 6 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 96 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x96 + sms <= 4294967295
-        and -(-n // 96) * 8 <= 4294967295
-        and m <= 2048
-        and n >= 1774
-        and n <= 3547
-    ):
-        return Choice(1, ("wgmma_tn_bf16_192x96x64_w3_s4",), (min(tiles_192x96, sms // 1) * 1,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: measured at 3 problems: 1 % faster than the next
+    # 0: not measured: as the nearest measured problem
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 887
-        and m <= 2048
-        and n >= 3548
-        and k <= 4096
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and m <= 128 and n >= 628 and n <= 886 and k >= 16385
     ):
         return Choice(
-            2,
-            ("wgmma_tn_bf16_128x128x64_w2_s6",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
-        )
-    tiles_192x192 = -(-m // 192) * -(-n // 192)
-    # 3: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 2
-        and tiles_192x192 * 2 <= 2147483647
-        and m + 192 <= 2147483647
-        and n + 192 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x192 + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295
-        and m <= 128
-        and k >= 4097
-    ):
-        return Choice(3, ("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 4: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and m >= 628
-        and m <= 2048
-        and n <= 128
-        and k >= 4097
-    ):
-        return Choice(
-            4,
-            ("wgmma_tn_bf16_128x64x64_w2_s8_partial", "reduce_bf16_128x4_b8_tc16"),
-            (min(tiles_128x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            0,
+            ("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 5: measured at 5 problems: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 129
-        and n >= 7663
-        and k >= 182
-    ):
-        return Choice(
-            5,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_c2x1_r232",),
-            (min(tiles_256x256, sms // 2) * 2,),
-            (),
-        )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 6: measured at 1 problem: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 2049
-        and n >= 1774
-        and n <= 7662
-        and k <= 181
-    ):
-        return Choice(
-            6,
-            ("wgmma_tn_bf16_192x128x64_w3_s4",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
-        )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 7: measured at 1 problem: 1 % faster than the next
+    # 1: measured at 2 problems: 1 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-        and m >= 2049
-        and n >= 1774
-        and k >= 16385
-        and k <= 46340
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295 and m >= 2049 and n >= 7663 and k >= 16385
     ):
         return Choice(
-            7,
+            1,
             ("wgmma_tn_bf16_128x224x64_w2_s4",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 8: measured at 10 problems: as fast as the best
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 2: measured at 1 problem: 4 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 2049
-        and n <= 7662
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 628 and m <= 2048 and n >= 628 and n <= 1773
+        and k <= 181
     ):
-        return Choice(
-            8,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
-        )
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 9: measured at 2 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m <= 128
-        and n <= 627
-    ):
-        return Choice(9, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(2, ("wgmma_tn_bf16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 10: measured at 2 problems: 8 % faster than the next
+    # 3: measured at 1 problem: 8 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and m <= 627
-        and n <= 1773
-        and k >= 4097
-        and k <= 16384
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and m <= 128 and n <= 1773 and k >= 4097 and k <= 16384
     ):
         return Choice(
-            10,
+            3,
             ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
             (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    # 11: measured at 1 problem: 3 % faster than the next
+    tiles_192x192 = -(-m // 192) * -(-n // 192)
+    # 4: not measured: as the nearest measured problem
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 887
-        and n >= 3548
-        and k <= 181
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 2
+        and tiles_192x192 * 2 <= 2147483647 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and m <= 128 and k >= 4097
+    ):
+        return Choice(4, ("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
+    tiles_192x96 = -(-m // 192) * -(-n // 96)
+    # 5: measured at 2 problems: 7 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
+        and -(-n // 96) * 8 <= 4294967295 and m <= 886 and n >= 1774 and n <= 7662 and k >= 182
+    ):
+        return Choice(5, ("wgmma_tn_bf16_192x96x64_w3_s4",), (min(tiles_192x96, sms // 1) * 1,), ())
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 6: measured at 2 problems: 1 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295 and m <= 2048 and n <= 128
+    ):
+        return Choice(6, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 7: not measured: as the nearest measured problem
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295 and m >= 2049 and n <= 886
     ):
         return Choice(
-            11,
+            7,
+            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
+        )
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 8: not measured: as the nearest measured problem
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and m <= 2048 and n >= 887 and n <= 1773
+    ):
+        return Choice(8, ("wgmma_tn_bf16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+    # 9: measured at 1 problem: 49 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and m <= 2048 and n <= 627 and k >= 4097 and k <= 16384
+    ):
+        return Choice(
+            9,
+            ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
+        )
+    # 10: measured at 2 problems: 4 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 887 and m <= 2048 and n >= 3548 and k <= 1024
+    ):
+        return Choice(
+            10,
             ("wgmma_tn_bf16_128x128x64_w2_s6",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
-    # 12: measured at 2 problems: 3 % faster than the next
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 11: measured at 3 problems: 5 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 192 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and m <= 2048
-        and n >= 628
-        and n <= 3547
-        and k >= 16385
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and n >= 1774 and k <= 181
+    ):
+        return Choice(
+            11,
+            ("wgmma_tn_bf16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
+        )
+    # 12: not measured: as the nearest measured problem
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
+        and -(-n // 96) * 8 <= 4294967295 and m >= 628 and m <= 2048 and n >= 887 and n <= 3547
     ):
         return Choice(
             12,
-            ("wgmma_tn_bf16_192x192x64_w3_s4_partial_r160", "reduce_bf16_128x4_b8_tc16"),
-            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    # 13: measured at 2 problems: 11 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m <= 627
-        and n >= 129
-        and n <= 1773
-        and k <= 1024
-    ):
-        return Choice(13, ("wgmma_tn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
-    # 14: measured at 2 problems: 4 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 628
-        and m <= 2048
-        and n >= 628
-        and n <= 1773
-    ):
-        return Choice(
-            14,
-            ("wgmma_tn_bf16_64x128x64_w1_s8",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
-        )
-    # 15: measured at 2 problems: 17 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and m >= 129
-        and n >= 129
-        and n <= 627
-        and k >= 16385
-    ):
-        return Choice(
-            15,
-            ("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
-            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    # 16: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 96 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x96 + sms <= 4294967295
-        and -(-n // 96) * 8 <= 4294967295
-        and m <= 886
-        and n >= 1774
-        and n <= 7662
-    ):
-        return Choice(
-            16,
             ("wgmma_tn_bf16_192x96x64_w3_s4",),
             (min(tiles_192x96, sms // 1) * 1,),
             (),
         )
-    # 17: measured at 1 problem: 10 % faster than the next
+    # 13: measured at 4 problems: 18 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m <= 886
-        and n <= 627
-        and k >= 182
-    ):
-        return Choice(17, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
-    # 18: measured at 1 problem: 7 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 2
-        and tiles_192x192 * 2 <= 2147483647
-        and m + 192 <= 2147483647
-        and n + 192 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x192 + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295
-        and m <= 886
-        and n >= 1774
-        and n <= 7662
-        and k >= 4097
-    ):
-        return Choice(18, ("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
-    # 19: measured at 3 problems: 8 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-        and m <= 886
-        and n <= 627
-        and k >= 1025
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 192 <= 2147483647
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and m >= 129 and m <= 2048 and n >= 129 and n <= 3547
+        and k >= 16385
     ):
         return Choice(
-            19,
-            ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
-            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            13,
+            ("wgmma_tn_bf16_192x192x64_w3_s4_partial_r160", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    # 20: measured at 3 problems: 1 % faster than the next
+    # 14: measured at 2 problems: 38 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 887
-        and n >= 887
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and m >= 129 and n >= 129 and n <= 886 and k >= 16385
     ):
         return Choice(
-            20,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
-        )
-    # 21: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and k <= 4096
-    ):
-        return Choice(
-            21,
-            ("wgmma_tn_bf16_128x64x64_w2_s8",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
-        )
-    # 22: measured at 3 problems: 10 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        return Choice(
-            22,
+            14,
             ("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
             (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    # 23: measured at 2 problems: 9 % faster than the next
+    # 15: measured at 2 problems: 3 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295 and m <= 627 and n <= 886 and k >= 182
+    ):
+        return Choice(15, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+    # 16: measured at 1 problem: 6 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 2
+        and tiles_192x192 * 2 <= 2147483647 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and m <= 886 and n >= 1774 and n <= 7662 and k >= 4097
+    ):
+        return Choice(16, ("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
+    # 17: measured at 3 problems: 19 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and m <= 627 and n <= 886 and k >= 1025
+    ):
+        return Choice(
+            17,
+            ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
+        )
+    # 18: measured at 18 problems: 2 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295 and m >= 887 and n >= 887
+    ):
+        return Choice(
+            18,
+            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
+        )
+    # 19: measured at 3 problems: 1 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and k <= 4096
+    ):
+        return Choice(
+            19,
+            ("wgmma_tn_bf16_128x64x64_w2_s8",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
+        )
+    # 20: measured at 1 problem: 10 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        return Choice(
+            20,
+            ("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
+            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (chunks * m * n * 4,),
+        )
+    # 21: measured at 2 problems: 9 % faster than the next
     if chunks <= 1 and align_a >= 16:
         return Choice(
-            23,
+            21,
             ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),
         )
-    # 24: measured at 2 problems: 9 % faster than the next
+    # 22: measured at 2 problems: 9 % faster than the next
     if chunks <= 1 and n >= 1027:
         return Choice(
-            24,
+            22,
             ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 25: measured at 1 problem: 39 % faster than the next
+    # 23: measured at 1 problem: 40 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and n <= 1026:
-        return Choice(25, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 26: measured at 1 problem: the only kernel
+        return Choice(23, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 24: measured at 1 problem: the only kernel
     if (
-        chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647
+        chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
     ):
         return Choice(
-            26,
+            24,
             ("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    # 27: operands off 16 bytes
+    # 25: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(27, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 28: everything else: any size and alignment
+        return Choice(25, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+    # 26: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            28,
+            26,
             ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),

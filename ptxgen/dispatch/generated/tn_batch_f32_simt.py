@@ -15,12 +15,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 0: large outputs, long batch
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
         and sms * 6 <= tiles_128x128 * chunks
     ):
         return Choice(
@@ -32,12 +28,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 1: middling outputs, long batch
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
@@ -49,12 +41,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 2: few outputs, long batch: a CTA per tile and chunk
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks * m * n * 4 <= 268435456
-        and tiles_32x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_32x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
             2,
@@ -64,10 +52,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         )
     # 3: unaligned, long batch
     if (
-        chunks * m * n * 4 <= 268435456
-        and tiles_32x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-        and chunks > 1
+        chunks * m * n * 4 <= 268435456 and tiles_32x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
             3,
@@ -78,78 +64,44 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 4: a short batch: stores decide
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and chunks <= 1
-        and k <= 64
-        and sms * 4 <= tiles_64x128 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647
+        and chunks <= 1 and k <= 64 and sms * 4 <= tiles_64x128 * 4
     ):
         return Choice(4, ("simt_tn_f32_64x128x16_8x8_w2x2l4x8_s2_vv_c4",), (tiles_64x128,), ())
     # 5: the largest tile that gives 6/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and chunks <= 1
-        and sms * 6 <= tiles_128x128 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
         return Choice(5, ("simt_tn_f32_128x128x32_8x8_w4x2l4x8_s3_vv_c2",), (tiles_128x128,), ())
     # 6: the largest tile that gives 4/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_64x64 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
+        and chunks <= 1 and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(6, ("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s2_vv_c4",), (tiles_64x64,), ())
     # 7: the largest tile that gives 4/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x64 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
+        and chunks <= 1 and sms * 4 <= tiles_32x64 * 4
     ):
         return Choice(7, ("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s5_vv_c4",), (tiles_32x64,), ())
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 8: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(8, ("simt_tn_f32_32x32x32_4x4_w2x1l4x8_s4_vv_c6",), (tiles_32x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 9: few outputs: many small tiles shorten the wait
+    # 8: few outputs: many small tiles shorten the wait
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(9, ("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
-    # 10: the largest tile that gives 6/4 of the SMs one
+        return Choice(8, ("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
+    # 9: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(10, ("simt_tn_f32_128x128x8_8x8_w4x2l4x8_s4_ss_c2",), (tiles_128x128,), ())
-    # 11: the largest tile that gives 4/4 of the SMs one
-    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
-        return Choice(11, ("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s4_ss_c4",), (tiles_64x64,), ())
-    # 12: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(12, ("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_ss_c4",), (tiles_16x32,), ())
-    # 13: everything else: any size, alignment and plan
+        return Choice(9, ("simt_tn_f32_128x128x8_8x8_w4x2l4x8_s4_ss_c2",), (tiles_128x128,), ())
+    # 10: unaligned, few outputs
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
+        return Choice(10, ("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_ss_c4",), (tiles_16x32,), ())
+    # 11: everything else: any size, alignment and plan
     return Choice(
-        13,
+        11,
         ("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s3_ss_slices1_persistent",),
         (min(tiles_64x64, 2147483647),),
         (),

@@ -11,152 +11,38 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_80, sm_90."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
-    tiles_4x16 = -(-m // 4) * -(-n // 16)
-    # 0: M <= 8: chunks side by side
-    if align_b >= 16 and tiles_4x16 <= 2147483647 and chunks > 1 and m <= 8 and n <= 2048:
-        return Choice(0, ("simt_tn_bf16_4x16x32_1x2_w1x1l4x8_s4_sv_slices8",), (tiles_4x16,), ())
     tiles_4x32 = -(-m // 4) * -(-n // 32)
-    # 1: M <= 32: chunks side by side
-    if (
-        align_b >= 16
-        and tiles_4x32 <= 2147483647
-        and chunks > 1
-        and m <= 32
-        and (n <= 2048 or m <= 8)
-    ):
-        return Choice(1, ("simt_tn_bf16_4x32x32_2x2_w1x1l2x16_s4_sv_slices8",), (tiles_4x32,), ())
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 2: M <= 16: chunks side by side
-    if align_a >= 8 and align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(2, ("simt_tn_bf16_16x32x32_4x4_w1x1l4x8_s4_pv_slices8",), (tiles_16x32,), ())
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 3: M <= 32: chunks side by side
-    if align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and m <= 32 and align_a < 8:
-        return Choice(3, ("simt_tn_bf16_32x32x16_8x4_w1x1l4x8_s4_sv_slices8",), (tiles_32x32,), ())
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 4: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_128x128 <= 2147483647
-        and chunks > 1
-        and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(
-            4,
-            ("simt_tn_bf16_128x128x8_8x16_w4x1l4x8_s2_pp_slices1_c2",),
-            (tiles_128x128,),
-            (),
-        )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 5: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_64x64 <= 2147483647
-        and chunks > 1
-        and sms * 3 <= tiles_64x64 * 4
-    ):
-        return Choice(5, ("simt_tn_bf16_64x64x8_16x8_w1x1l4x8_s2_pp_slices8",), (tiles_64x64,), ())
+    # 0: M <= 16: chunks side by side
+    if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 16:
+        return Choice(0, ("simt_tn_bf16_4x32x32_2x2_w1x1l2x16_s4_sv_slices8",), (tiles_4x32,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 6: the largest tile that gives 3/4 of the SMs one
+    # 1: the split reductions of more rows
+    if align_a >= 8 and align_b >= 8 and tiles_32x64 <= 2147483647 and chunks > 1:
+        return Choice(1, ("simt_tn_bf16_32x64x16_8x8_w1x1l4x8_s2_pp_slices8",), (tiles_32x64,), ())
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 2: the largest tile that gives 6/4 of the SMs one
     if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_32x64 <= 2147483647
-        and chunks > 1
-        and sms * 3 <= tiles_32x64 * 4
+        align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(6, ("simt_tn_bf16_32x64x16_8x8_w1x1l4x8_s2_pp_slices8",), (tiles_32x64,), ())
-    # 7: M <= 32: chunks side by side
+        return Choice(2, ("simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_c2",), (tiles_128x128,), ())
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 3: the largest tile that gives 4/4 of the SMs one
     if (
-        align_a >= 8
-        and align_b >= 16
-        and tiles_32x32 <= 2147483647
-        and chunks > 1
-        and (m <= 32 or sms * 3 <= tiles_32x32 * 4)
-    ):
-        return Choice(7, ("simt_tn_bf16_32x32x32_8x4_w1x1l4x8_s3_pv_slices8",), (tiles_32x32,), ())
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 8: few outputs, split
-    if (
-        align_a >= 8
-        and align_b >= 16
-        and tiles_32x16 <= 2147483647
-        and chunks > 1
-        and sms * 4 > tiles_128x128 * 4
-    ):
-        return Choice(8, ("simt_tn_bf16_32x16x32_4x4_w1x1l8x4_s3_pv_slices8",), (tiles_32x16,), ())
-    tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 9: M <= 8: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(9, ("simt_tn_bf16_4x128x32_2x2_w1x4l2x16_s6_sv",), (tiles_4x128,), ())
-    tiles_16x128 = -(-m // 16) * -(-n // 128)
-    # 10: M <= 16: the weight streams once
-    if (
-        align_a >= 8
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x128 <= 2147483647
-        and m <= 16
-        and n >= 4096
-    ):
-        return Choice(10, ("simt_tn_bf16_16x128x32_4x4_w1x4l4x8_s5_pv",), (tiles_16x128,), ())
-    tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 11: M <= 32: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(11, ("simt_tn_bf16_32x128x32_8x4_w1x4l4x8_s4_sv",), (tiles_32x128,), ())
-    # 12: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and chunks <= 1
-        and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(12, ("simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_c2",), (tiles_128x128,), ())
-    # 13: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and chunks <= 1
+        align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(13, ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_c4",), (tiles_64x64,), ())
-    # 14: the largest tile that gives 4/4 of the SMs one
+        return Choice(3, ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_c4",), (tiles_64x64,), ())
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 4: few outputs: many small tiles shorten the wait
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(14, ("simt_tn_bf16_32x32x32_4x4_w2x1l4x8_s5_vv_c4",), (tiles_32x32,), ())
-    # 15: few outputs: many small tiles shorten the wait
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(15, ("simt_tn_bf16_16x32x64_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
-    # 16: unaligned, few outputs, split
-    if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(16, ("simt_tn_bf16_32x32x16_8x4_w1x1l4x8_s2_ss_slices8",), (tiles_32x32,), ())
-    # 17: the largest tile that gives 6/4 of the SMs one
-    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(17, ("simt_tn_bf16_128x128x8_16x8_w2x2l4x8_s2_ss_c2",), (tiles_128x128,), ())
-    # 18: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(18, ("simt_tn_bf16_16x32x96_2x2_w2x2l4x8_s2_ss_c4",), (tiles_16x32,), ())
-    # 19: everything else: any size, alignment and plan
+        return Choice(4, ("simt_tn_bf16_16x32x64_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
+    # 5: everything else: any size, alignment and plan
     return Choice(
-        19,
+        5,
         ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_ss_slices1_persistent",),
         (min(tiles_64x64, 2147483647),),
         (),
@@ -167,117 +53,34 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_86, sm_89, sm_120."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
-    tiles_4x16 = -(-m // 4) * -(-n // 16)
-    # 0: M <= 8: chunks side by side
-    if align_b >= 16 and tiles_4x16 <= 2147483647 and chunks > 1 and m <= 8 and n <= 2048:
-        return Choice(0, ("simt_tn_bf16_4x16x32_1x2_w1x1l4x8_s4_sv_slices8",), (tiles_4x16,), ())
     tiles_4x32 = -(-m // 4) * -(-n // 32)
-    # 1: M <= 32: chunks side by side
-    if (
-        align_b >= 16
-        and tiles_4x32 <= 2147483647
-        and chunks > 1
-        and m <= 32
-        and (n <= 2048 or m <= 8)
-    ):
-        return Choice(1, ("simt_tn_bf16_4x32x32_2x2_w1x1l2x16_s4_sv_slices8",), (tiles_4x32,), ())
+    # 0: M <= 16: chunks side by side
+    if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 16:
+        return Choice(0, ("simt_tn_bf16_4x32x32_2x2_w1x1l2x16_s4_sv_slices8",), (tiles_4x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 4: the largest tile that gives 6/4 of the SMs one
+    # 2: the largest tile that gives 6/4 of the SMs one
     if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_128x128 <= 2147483647
-        and chunks > 1
-        and sms * 6 <= tiles_128x128 * 4
+        align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            4,
-            ("simt_tn_bf16_128x128x8_8x16_w4x1l4x8_s2_pp_slices1_c2",),
-            (tiles_128x128,),
-            (),
-        )
+        return Choice(2, ("simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_c2",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 5: the largest tile that gives 3/4 of the SMs one
+    # 3: the largest tile that gives 4/4 of the SMs one
     if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_64x64 <= 2147483647
-        and chunks > 1
-        and sms * 3 <= tiles_64x64 * 4
-    ):
-        return Choice(5, ("simt_tn_bf16_64x64x8_16x8_w1x1l4x8_s2_pp_slices8",), (tiles_64x64,), ())
-    tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 9: M <= 8: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(9, ("simt_tn_bf16_4x128x32_2x2_w1x4l2x16_s6_sv",), (tiles_4x128,), ())
-    tiles_16x128 = -(-m // 16) * -(-n // 128)
-    # 10: M <= 16: the weight streams once
-    if (
-        align_a >= 8
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x128 <= 2147483647
-        and m <= 16
-        and n >= 4096
-    ):
-        return Choice(10, ("simt_tn_bf16_16x128x32_4x4_w1x4l4x8_s5_pv",), (tiles_16x128,), ())
-    tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 11: M <= 32: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(11, ("simt_tn_bf16_32x128x32_8x4_w1x4l4x8_s4_sv",), (tiles_32x128,), ())
-    # 12: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and chunks <= 1
-        and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(12, ("simt_tn_bf16_128x128x16_8x8_w4x2l4x8_s2_pp_c2",), (tiles_128x128,), ())
-    # 13: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and chunks <= 1
+        align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(13, ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_c4",), (tiles_64x64,), ())
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 14: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(14, ("simt_tn_bf16_32x32x32_4x4_w2x1l4x8_s5_vv_c4",), (tiles_32x32,), ())
+        return Choice(3, ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_pp_c4",), (tiles_64x64,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 15: few outputs: many small tiles shorten the wait
+    # 4: few outputs: many small tiles shorten the wait
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(15, ("simt_tn_bf16_16x32x64_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
-    # 16: unaligned, few outputs, split
-    if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(16, ("simt_tn_bf16_32x32x16_8x4_w1x1l4x8_s2_ss_slices8",), (tiles_32x32,), ())
-    # 17: the largest tile that gives 6/4 of the SMs one
-    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(17, ("simt_tn_bf16_128x128x8_16x8_w2x2l4x8_s2_ss_c2",), (tiles_128x128,), ())
-    # 18: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(18, ("simt_tn_bf16_16x32x96_2x2_w2x2l4x8_s2_ss_c4",), (tiles_16x32,), ())
-    # 19: everything else: any size, alignment and plan
+        return Choice(4, ("simt_tn_bf16_16x32x64_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
+    # 5: everything else: any size, alignment and plan
     return Choice(
-        19,
+        5,
         ("simt_tn_bf16_64x64x16_8x4_w2x2l4x8_s2_ss_slices1_persistent",),
         (min(tiles_64x64, 2147483647),),
         (),

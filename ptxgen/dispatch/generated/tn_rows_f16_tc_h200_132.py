@@ -13,121 +13,64 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 0: measured at 1 problem: 3 % faster than the next
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 0: measured at 3 problems: 4 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
-        and n >= 1774
-        and k <= 1254
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and m >= 129 and m <= 1448 and n >= 1774 and k <= 886
     ):
-        return Choice(
-            0,
-            ("mma_tn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 1: measured at 4 problems: 0.2 % behind the best
+        return Choice(0, ("wgmma_tn_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 1: measured at 5 problems: 9 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 2479
-        and n >= 1774
-        and k <= 2172
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m >= 9
+        and m <= 16 and k <= 2172
     ):
         return Choice(
             1,
-            ("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
-            (min(tiles_128x256, sms // 1) * 1,),
+            ("mma_tn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
             (),
         )
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 2: measured at 2 problems: as fast as the best
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 2: measured at 3 problems: 5 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 5792
-        and n >= 10837
-        and k >= 887
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295 and m >= 129 and m <= 1448 and n <= 1773 and k <= 443
+    ):
+        return Choice(2, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 3: measured at 1 problem: 1 % faster than the next
+    if (
+        align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8
+        and k <= 443 and align_a >= 16
     ):
         return Choice(
-            2,
-            ("wgmma_tn_f16_128x256x64_w2_s4_c2x1_r232",),
-            (min(tiles_256x256, sms // 2) * 2,),
+            3,
+            ("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
             (),
         )
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 3: not measured: as the nearest measured problem
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 4: measured at 1 problem: as fast as the best
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 725
-        and m <= 2478
-        and n <= 627
-        and k >= 887
-        and k <= 2172
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m >= 17
+        and m <= 32 and k <= 443
     ):
-        return Choice(3, ("wgmma_tn_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 4: measured at 1 problem: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 725
-        and m <= 1448
-        and n <= 876
-        and k >= 2173
-        and k <= 4095
-    ):
-        return Choice(4, ("wgmma_tn_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+        return Choice(
+            4,
+            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 5: measured at 2 problems: 2 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 5793
-        and n <= 1773
-        and k >= 444
-        and k <= 2172
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295 and m >= 1449 and m <= 5792 and n >= 10837 and k >= 887
     ):
         return Choice(
             5,
@@ -135,21 +78,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
-    # 6: measured at 3 problems: 1 % faster than the next
+    # 6: measured at 3 problems: 4 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 257
-        and m <= 2478
-        and n >= 5793
-        and k >= 6401
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295 and m >= 257 and m <= 2478 and n >= 5793 and n <= 10836
+        and k >= 2173
     ):
         return Choice(
             6,
@@ -157,286 +91,146 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 7: measured at 1 problem: 3 % faster than the next
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 7: measured at 1 problem: 36 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 3506
-        and m <= 5792
-        and n <= 876
-        and k >= 2173
-        and k <= 4095
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295 and m >= 2479 and m <= 3505 and n <= 1773 and k >= 3547
     ):
         return Choice(
             7,
-            ("wgmma_tn_f16_192x128x64_w3_s4",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
-        )
-    # 8: measured at 2 problems: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 192 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 3505
-        and n >= 1774
-        and k <= 2172
-    ):
-        return Choice(
-            8,
-            ("wgmma_tn_f16_192x128x64_w3_s4",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
-        )
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 9: not measured: as the nearest measured problem
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 5792
-        and n <= 1773
-        and k >= 6401
-    ):
-        return Choice(
-            9,
             ("wgmma_tn_f16_192x128x64_w3_s4_c1x2",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: measured at 1 problem: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and n >= 5793
-        and k <= 6400
-    ):
-        return Choice(
-            10,
-            ("wgmma_tn_f16_128x128x64_w2_s6",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
-        )
-    # 11: measured at 1 problem: 1 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 65
-        and m <= 128
-        and n >= 5793
-        and k >= 2173
-        and k <= 4525
-    ):
-        return Choice(
-            11,
-            ("wgmma_tn_f16_128x128x64_w2_s6",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
-        )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 12: measured at 3 problems: as fast as the best
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m >= 17
-        and m <= 128
-        and n <= 876
-        and k <= 443
-    ):
-        return Choice(
-            12,
-            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 13: measured at 3 problems: 3 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 65
-        and m <= 128
-        and n <= 1773
-        and k >= 444
-        and k <= 3546
-    ):
-        return Choice(13, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
-    # 14: measured at 1 problem: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 33
-        and m <= 64
-        and n >= 1774
-        and n <= 5792
-        and k >= 6401
-    ):
-        return Choice(14, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 15: measured at 2 problems: 1 % faster than the next
+    # 8: measured at 2 problems: 1 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-        and m >= 2479
-        and n >= 5793
-        and k >= 4526
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295 and m >= 2479 and n >= 5793 and k >= 4526
     ):
         return Choice(
-            15,
+            8,
             ("wgmma_tn_f16_128x224x64_w2_s4",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
-    # 16: measured at 4 problems: 1 % faster than the next
+    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    # 9: measured at 3 problems: 3 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 3506
-        and n >= 628
-        and n <= 5792
-        and k >= 3547
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295 and m >= 33 and m <= 256 and n <= 627 and k >= 444
+        and k <= 2172
+    ):
+        return Choice(9, ("wgmma_tn_f16_64x16x128_w1_s10",), (min(tiles_64x16, sms // 1) * 1,), ())
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 10: measured at 2 problems: 2 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 1449 and m <= 3505 and n >= 1774 and k <= 2172
+    ):
+        return Choice(
+            10,
+            ("wgmma_tn_f16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
+        )
+    # 11: measured at 2 problems: 4 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295 and m >= 33 and m <= 64 and n >= 1774 and n <= 10836
+        and k <= 2172
+    ):
+        return Choice(11, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+    # 12: measured at 2 problems: 0.1 % behind the best
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and m >= 129 and m <= 256 and n >= 1774 and n <= 5792
+        and k <= 6400
+    ):
+        return Choice(12, ("wgmma_tn_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+    # 13: measured at 2 problems: 3 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295 and m >= 3506 and m <= 5792 and n >= 628 and k >= 3547
         and k <= 6400
     ):
         return Choice(
-            16,
+            13,
             ("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 17: measured at 2 problems: 5 % faster than the next
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 14: measured at 1 problem: 1 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x64 <= 2147483647
-        and m >= 9
-        and m <= 16
-        and n >= 5793
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 65 and m <= 128 and n >= 5793 and k >= 4526
+    ):
+        return Choice(14, ("wgmma_tn_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
+    # 15: measured at 2 problems: 4 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and m >= 2479 and n <= 876 and k <= 443
+    ):
+        return Choice(15, ("wgmma_tn_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+    # 16: measured at 1 problem: 3 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295 and m >= 33 and m <= 64 and n >= 1774 and n <= 5792
+        and k >= 6401
+    ):
+        return Choice(16, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 17: measured at 1 problem: 3 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 65 and m <= 128 and n >= 5793 and k >= 2173
+        and k <= 4525
     ):
         return Choice(
             17,
-            ("mma_tn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 18: measured at 2 problems: 5 % faster than the next
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 18: measured at 2 problems: 6 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 725
-        and m <= 1448
-        and n <= 876
-        and k <= 886
-    ):
-        return Choice(18, ("wgmma_tn_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
-    # 19: measured at 2 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and n >= 5793
     ):
         return Choice(
-            19,
-            ("mma_tn_f16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
+            18,
+            ("mma_tn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
             (tiles_8x64,),
             (),
         )
-    # 20: measured at 2 problems: 5 % faster than the next
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 19: measured at 1 problem: 9 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 2479
-        and m <= 5792
-        and n <= 1773
-        and k >= 444
-        and k <= 2172
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and m >= 725 and m <= 1448 and n <= 627 and k <= 2172
+    ):
+        return Choice(19, ("wgmma_tn_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+    # 20: measured at 1 problem: 10 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 1449 and m <= 2478 and n <= 1011 and k >= 2173
+        and k <= 6400
     ):
         return Choice(
             20,
@@ -444,63 +238,32 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
     # 21: measured at 2 problems: 7 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 112 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-        and m >= 257
-        and m <= 724
-        and n >= 1774
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 2479 and m <= 5792 and n <= 1773 and k >= 444
         and k <= 2172
     ):
         return Choice(
             21,
-            ("wgmma_tn_f16_128x112x64_w2_s6",),
-            (min(tiles_128x112, sms // 1) * 1,),
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 22: measured at 1 problem: 12 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 5793
-        and k >= 4526
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295 and m >= 129 and m <= 724 and n <= 1773 and k <= 886
     ):
-        return Choice(
-            22,
-            ("mma_tn_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
-    # 23: measured at 6 problems: 1 % faster than the next
+        return Choice(22, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+    # 23: measured at 7 problems: 2 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-        and m >= 725
-        and m <= 5792
-        and n >= 1774
-        and n <= 10836
-        and k >= 2173
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295 and m >= 2479 and n >= 1012 and n <= 10836 and k >= 444
+        and k <= 6400
     ):
         return Choice(
             23,
@@ -508,19 +271,11 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
-    # 24: measured at 2 problems: 3 % faster than the next
+    # 24: measured at 2 problems: 2 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 5793
-        and n <= 1011
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 5793 and n <= 1773
     ):
         return Choice(
             24,
@@ -528,256 +283,140 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
-    # 25: measured at 1 problem: 17 % faster than the next
+    # 25: measured at 3 problems: 5 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 129
-        and m <= 256
-        and n >= 5793
-        and k >= 4526
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295 and m >= 129 and m <= 2478 and n >= 10837 and k >= 887
+        and k <= 6400
     ):
         return Choice(
             25,
-            ("wgmma_tn_f16_128x128x64_w2_s6",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
-        )
-    # 26: measured at 4 problems: 4 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 129
-        and m <= 724
-        and n <= 1773
-        and k <= 886
-    ):
-        return Choice(26, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
-    # 27: measured at 3 problems: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 1449
-        and m <= 2478
-        and k >= 887
-    ):
-        return Choice(
-            27,
-            ("wgmma_tn_f16_128x128x64_w2_s6",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
-        )
-    # 28: measured at 1 problem: 8 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x64 <= 2147483647
-        and m <= 8
-        and n >= 1774
-        and k >= 4526
-    ):
-        return Choice(
-            28,
-            ("mma_tn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 29: measured at 4 problems: 2 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n <= 1773
-        and k >= 444
-    ):
-        return Choice(
-            29,
-            ("mma_tn_f16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            (tiles_32x16,),
-            (),
-        )
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 30: measured at 5 problems: 6 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 16 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
-        and m >= 33
-        and m <= 128
-        and n <= 1773
-    ):
-        return Choice(30, ("wgmma_tn_f16_64x16x128_w1_s10",), (min(tiles_64x16, sms // 1) * 1,), ())
-    # 31: measured at 3 problems: 5 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 725
-        and m <= 1448
-        and n >= 628
-        and n <= 10836
-        and k <= 2172
-    ):
-        return Choice(31, ("wgmma_tn_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
-    # 32: measured at 4 problems: 11 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m >= 17
-        and m <= 32
-        and n >= 1774
-        and n <= 5792
-    ):
-        return Choice(
-            32,
-            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
-    # 33: measured at 3 problems: 16 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 257
-        and m <= 724
-        and n <= 1773
-        and k >= 444
-    ):
-        return Choice(33, ("wgmma_tn_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
-    # 34: measured at 3 problems: 4 % faster than the next
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 224 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-        and m >= 129
-        and m <= 1448
-        and n >= 5793
-        and k >= 2173
-        and k <= 4525
-    ):
-        return Choice(
-            34,
             ("wgmma_tn_f16_128x224x64_w2_s4",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
-    # 35: measured at 1 problem: 13 % faster than the next
+    # 26: measured at 3 problems: 11 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 192 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 2479
-        and n <= 1011
-        and k >= 2173
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 257 and m <= 724 and n >= 1774
     ):
         return Choice(
-            35,
+            26,
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
+        )
+    # 27: measured at 6 problems: 7 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m >= 9
+        and m <= 32 and n <= 1773
+    ):
+        return Choice(
+            27,
+            ("mma_tn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
+            (tiles_16x32,),
+            (),
+        )
+    # 28: not measured: as the nearest measured problem
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295 and m >= 1449 and m <= 5792 and n <= 1773 and k >= 6401
+    ):
+        return Choice(
+            28,
             ("wgmma_tn_f16_192x128x64_w3_s4_c1x2",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
-    # 36: measured at 2 problems: 8 % faster than the next
+    # 29: measured at 3 problems: 4 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and m <= 64
-        and n >= 5793
-        and k >= 2173
-        and k <= 4525
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and m >= 725 and m <= 1448 and n <= 3547 and k >= 444
+        and k <= 3546
+    ):
+        return Choice(29, ("wgmma_tn_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+    # 30: measured at 1 problem: 7 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
+        and n >= 1774 and k >= 4526
+    ):
+        return Choice(
+            30,
+            ("mma_tn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
+            (tiles_8x64,),
+            (),
+        )
+    # 31: measured at 8 problems: 3 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295 and m >= 33 and m <= 128 and n <= 1773
+    ):
+        return Choice(31, ("wgmma_tn_f16_64x16x128_w1_s10",), (min(tiles_64x16, sms // 1) * 1,), ())
+    # 32: measured at 7 problems: 3 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295 and m >= 725 and n >= 1774 and n <= 10836 and k >= 2173
+    ):
+        return Choice(
+            32,
+            ("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
+            (min(tiles_128x256, sms // 1) * 1,),
+            (),
+        )
+    # 33: measured at 4 problems: 11 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m >= 17
+        and m <= 32 and n >= 1774 and n <= 5792
+    ):
+        return Choice(
+            33,
+            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    # 34: measured at 3 problems: 16 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and m >= 257 and m <= 724 and n <= 1773 and k >= 444
+    ):
+        return Choice(34, ("wgmma_tn_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+    # 35: measured at 2 problems: 8 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 129 and n >= 5793 and k >= 2173
+    ):
+        return Choice(
+            35,
+            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            (min(tiles_128x128, sms // 1) * 1,),
+            (),
+        )
+    # 36: measured at 3 problems: 7 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
+        and n >= 10837 and k >= 887 and k <= 6400
     ):
         return Choice(36, ("mma_tn_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
-    # 37: measured at 8 problems: 8 % faster than the next
+    # 37: measured at 7 problems: 10 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and m >= 33
-        and m <= 128
-        and n >= 1774
-        and n <= 5792
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and m >= 33 and m <= 128 and n >= 1774 and n <= 10836
     ):
         return Choice(37, ("wgmma_tn_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
-    # 38: measured at 2 problems: 14 % faster than the next
+    # 38: measured at 2 problems: 8 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and m >= 257
-        and m <= 2478
-        and n >= 1774
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 1449 and n >= 1012
     ):
         return Choice(
             38,
@@ -785,16 +424,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 39: measured at 10 problems: 10 % faster than the next
+    # 39: measured at 3 problems: 15 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m >= 9
-        and m <= 16
-        and n <= 5792
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m >= 9
+        and m <= 16 and n <= 5792
     ):
         return Choice(
             39,
@@ -802,15 +435,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (tiles_16x32,),
             (),
         )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 40: measured at 6 problems: 5 % faster than the next
+    # 40: measured at 7 problems: 5 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 5792
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8
         and k >= 444
     ):
         return Choice(
@@ -819,61 +446,41 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (tiles_8x32,),
             (),
         )
-    # 41: measured at 3 problems: 16 % faster than the next
+    # 41: measured at 3 problems: 10 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 32 <= 2147483647
-        and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-        and m >= 9
-        and m <= 256
-        and n <= 1773
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295 and m >= 9 and m <= 256 and n <= 1773
     ):
         return Choice(41, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
-    # 42: measured at 1 problem: as fast as the best
+    # 42: measured at 1 problem: 4 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 2
-        and m + 256 <= 2147483647
-        and n + 256 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_256x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-        and m >= 2479
-        and n >= 877
-        and k >= 444
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and m >= 2479 and k >= 1255
     ):
         return Choice(
             42,
-            ("wgmma_tn_f16_128x256x64_w2_s4_c2x1_r232",),
-            (min(tiles_256x256, sms // 2) * 2,),
+            ("wgmma_tn_f16_192x128x64_w3_s4",),
+            (min(tiles_192x128, sms // 1) * 1,),
             (),
         )
-    # 43: measured at 1 problem: as fast as the best
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 32:
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 43: measured at 2 problems: 11 % faster than the next
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 64
+        and n <= 10836
+    ):
         return Choice(
             43,
-            ("mma_tn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
+            ("mma_tn_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x64,),
             (),
         )
-    # 44: measured at 10 problems: 2 % faster than the next
+    # 44: measured at 4 problems: 5 % faster than the next
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
     ):
         return Choice(44, ("wgmma_tn_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
@@ -885,25 +492,16 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (tiles_8x32,),
             (),
         )
-    # 46: measured at 1 problem: 111 % faster than the next
+    # 46: measured at 1 problem: 107 % faster than the next
     if (
-        align_a >= 4
-        and align_b >= 4
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and align_a >= 16
-        and align_b >= 8
+        align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16
+        and align_a >= 16 and align_b >= 8
     ):
         return Choice(46, ("mma_tn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 47: measured at 2 problems: 87 % faster than the next
+    # 47: measured at 2 problems: 88 % faster than the next
     if (
-        align_a >= 4
-        and align_b >= 4
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and align_a >= 16
-        and align_b >= 8
+        align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647
+        and align_a >= 16 and align_b >= 8
     ):
         return Choice(47, ("mma_tn_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
     # 48: measured at 4 problems: 72 % faster than the next
@@ -917,10 +515,10 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     # 49: measured at 12 problems: 121 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 16:
         return Choice(49, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 50: measured at 2 problems: 112 % faster than the next
+    # 50: measured at 2 problems: 116 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1026 and align_a >= 16:
         return Choice(50, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 51: measured at 2 problems: 78 % faster than the next
+    # 51: measured at 2 problems: 77 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
         return Choice(51, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 52: measured at 5 problems: the only kernel
@@ -934,7 +532,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     # 53: measured at 1 problem: 158 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 8:
         return Choice(53, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 54: measured at 3 problems: 96 % faster than the next
+    # 54: measured at 3 problems: 99 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         return Choice(54, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
     # 55: operands off 16 bytes

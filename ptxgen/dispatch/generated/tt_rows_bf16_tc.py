@@ -8,330 +8,51 @@ from ptxgen.dispatch.choice import Choice, Dispatch
 
 
 def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_80."""
+    """For sm_80, sm_86, sm_89, sm_120."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 0: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x16 <= 2147483647
-        and m <= 8
-        and n <= 2048
-    ):
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 0: M <= 32: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
         return Choice(
             0,
-            ("mma_tt_bf16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 1: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            1,
-            ("mma_tt_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 2: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            2,
-            ("mma_tt_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            3,
-            ("mma_tt_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 4: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
-            ("mma_tt_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 5: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            5,
-            ("mma_tt_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            (tiles_32x16,),
-            (),
-        )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            6,
             ("mma_tt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             (tiles_32x32,),
             (),
         )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 7: M <= 32: the weight streams once
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 3: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m <= 32
-        and n <= 8192
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
+        return Choice(3, ("mma_tt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+    # 4: few outputs: the smallest tile
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
+        return Choice(
+            4,
+            ("mma_tt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 5: operands off 16 bytes
+    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
+        return Choice(
+            5,
+            ("mma_tt_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
+            (tiles_8x32,),
+            (),
+        )
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 6: operands off 16 bytes
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(6, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 7: everything else: any size and alignment
+    if chunks <= 1:
         return Choice(
             7,
-            ("mma_tt_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
-    ):
-        return Choice(10, ("mma_tt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 11: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and sms * 4 <= tiles_64x128 * 1 * 4
-    ):
-        return Choice(11, ("mma_tt_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 12: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
-    ):
-        return Choice(12, ("mma_tt_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
-    # 13: few outputs: the smallest tile
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(13, ("mma_tt_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
-    # 14: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            14,
-            ("mma_tt_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    # 15: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(15, ("mma_tt_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 16: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(16, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 17: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(17, ("mma_tt_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 18: everything else: any size and alignment
-    if chunks <= 1:
-        return Choice(
-            18,
-            ("mma_tt_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
-    return None
-
-
-def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_86, sm_89, sm_120."""
-    chunk = max(1, min(k, k))
-    chunks = -(-k // chunk)
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 0: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x16 <= 2147483647
-        and m <= 8
-        and n <= 2048
-    ):
-        return Choice(
-            0,
-            ("mma_tt_bf16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 1: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            1,
-            ("mma_tt_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 2: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            2,
-            ("mma_tt_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            3,
-            ("mma_tt_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 4: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
-            ("mma_tt_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 5: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            5,
-            ("mma_tt_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            (tiles_32x16,),
-            (),
-        )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            6,
-            ("mma_tt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
-    ):
-        return Choice(10, ("mma_tt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 12: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
-    ):
-        return Choice(12, ("mma_tt_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
-    # 13: few outputs: the smallest tile
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(13, ("mma_tt_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
-    # 14: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            14,
-            ("mma_tt_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    # 15: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(15, ("mma_tt_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 16: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(16, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 17: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(17, ("mma_tt_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 18: everything else: any size and alignment
-    if chunks <= 1:
-        return Choice(
-            18,
             ("mma_tt_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),
@@ -343,208 +64,67 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_90."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 0: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x16 <= 2147483647
-        and m <= 8
-        and n <= 2048
-    ):
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 0: M <= 32: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
         return Choice(
             0,
-            ("mma_tt_bf16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 1: M <= 8: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_8x32 <= 2147483647
-        and m <= 8
-        and n <= 4096
-    ):
-        return Choice(
-            1,
-            ("mma_tt_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 2: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8:
-        return Choice(
-            2,
-            ("mma_tt_bf16_8x64x128_w1x4_s5_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: M <= 16: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and m <= 16
-        and n <= 4096
-    ):
-        return Choice(
-            3,
-            ("mma_tt_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 4: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
-            ("mma_tt_bf16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 5: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x16 <= 2147483647
-        and m <= 32
-        and n <= 2048
-    ):
-        return Choice(
-            5,
-            ("mma_tt_bf16_32x16x256_w2x1_s4_vv_swap_r0_a7_x1_streamb",),
-            (tiles_32x16,),
-            (),
-        )
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and m <= 32
-        and n <= 4096
-    ):
-        return Choice(
-            6,
             ("mma_tt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
             (tiles_32x32,),
             (),
         )
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 7: M <= 32: the weight streams once
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and m <= 32
-        and n <= 8192
-    ):
-        return Choice(
-            7,
-            ("mma_tt_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 8: the largest tile that gives 3/4 of the SMs one
+    # 1: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 128 <= 2147483647
-        and n + 128 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-        and k >= 64
-        and sms * 3 <= tiles_128x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            8,
+            1,
             ("wgmma_tt_bf16_128x128x64_w2_s6",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 9: few outputs: the smallest tile
+    # 2: few outputs: the smallest tile
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and sms >= 1
-        and m + 64 <= 2147483647
-        and n + 64 <= 2147483647
-        and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-        and k >= 64
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and k >= 64
     ):
-        return Choice(9, ("wgmma_tt_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
-    # 10: the largest tile that gives 4/4 of the SMs one
+        return Choice(2, ("wgmma_tt_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+    # 3: the largest tile that gives 2/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and sms * 4 <= tiles_128x128 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(10, ("mma_tt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 11: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x128 <= 2147483647
-        and sms * 4 <= tiles_64x128 * 1 * 4
-    ):
-        return Choice(11, ("mma_tt_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
-    # 12: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and sms * 4 <= tiles_64x64 * 1 * 4
-    ):
-        return Choice(12, ("mma_tt_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
-    # 13: few outputs: the smallest tile
+        return Choice(3, ("mma_tt_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+    # 4: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(13, ("mma_tt_bf16_32x32x128_w2x2_s4_vv_c3_a3_x2",), (tiles_32x32,), ())
-    # 14: operands off 16 bytes
+        return Choice(
+            4,
+            ("mma_tt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
+            (tiles_32x32,),
+            (),
+        )
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 5: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
         return Choice(
-            14,
+            5,
             ("mma_tt_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
             (tiles_8x32,),
             (),
         )
-    # 15: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(15, ("mma_tt_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 16: operands off 16 bytes
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 6: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(16, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 17: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(17, ("mma_tt_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 18: everything else: any size and alignment
+        return Choice(6, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    # 7: everything else: any size and alignment
     if chunks <= 1:
         return Choice(
-            18,
+            7,
             ("mma_tt_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
             (min(tiles_64x64, 2147483647),),
             (),
@@ -554,8 +134,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
 
 BY_ARCH: dict[str, Dispatch] = {
     "sm_80": sm_80,
-    "sm_86": sm_86,
-    "sm_89": sm_86,
+    "sm_86": sm_80,
+    "sm_89": sm_80,
     "sm_90": sm_90,
-    "sm_120": sm_86,
+    "sm_120": sm_80,
 }

@@ -11,156 +11,25 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_80, sm_90."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
-    tiles_1x16 = -(-m // 1) * -(-n // 16)
-    # 0: M <= 4: chunks side by side
-    if (
-        align_b >= 16
-        and tiles_1x16 <= 2147483647
-        and chunks > 1
-        and m <= 4
-        and (n <= 2048 or m <= 1)
-    ):
-        return Choice(0, ("simt_tt_f16_1x16x64_1x1_w1x1l1x16_s4_sk_slices8",), (tiles_1x16,), ())
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 1: M <= 16: chunks side by side
-    if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 16 and n <= 2048:
-        return Choice(1, ("simt_tt_f16_8x16x64_2x2_w1x1l4x8_s3_sk_slices8",), (tiles_8x16,), ())
-    tiles_4x32 = -(-m // 4) * -(-n // 32)
-    # 2: M <= 4: chunks side by side
-    if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
-        return Choice(2, ("simt_tt_f16_4x32x64_1x4_w1x1l4x8_s3_sk_slices8",), (tiles_4x32,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 3: M <= 32: chunks side by side
-    if (
-        align_b >= 16
-        and tiles_8x32 <= 2147483647
-        and chunks > 1
-        and m <= 32
-        and (n <= 2048 or m <= 8)
-    ):
-        return Choice(3, ("simt_tt_f16_8x32x64_2x4_w1x1l4x8_s3_sk_slices8",), (tiles_8x32,), ())
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 4: M <= 16: chunks side by side
-    if align_a >= 8 and align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(4, ("simt_tt_f16_16x32x32_4x4_w1x1l4x8_s4_pk_slices8",), (tiles_16x32,), ())
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 5: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_128x128 <= 2147483647
-        and chunks > 1
-        and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(
-            5,
-            ("simt_tt_f16_128x128x8_8x16_w4x1l4x8_s2_ps_slices1_c2",),
-            (tiles_128x128,),
-            (),
-        )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 6: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_64x64 <= 2147483647
-        and chunks > 1
-        and sms * 3 <= tiles_64x64 * 4
-    ):
-        return Choice(6, ("simt_tt_f16_64x64x8_16x8_w1x1l4x8_s2_ps_slices8",), (tiles_64x64,), ())
+    # 0: M <= 16: chunks side by side
+    if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 16:
+        return Choice(0, ("simt_tt_f16_8x32x64_2x4_w1x1l4x8_s3_sk_slices8",), (tiles_8x32,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 7: the largest tile that gives 3/4 of the SMs one
+    # 1: the split reductions of more rows
+    if align_a >= 8 and align_b >= 8 and tiles_32x64 <= 2147483647 and chunks > 1:
+        return Choice(1, ("simt_tt_f16_32x64x16_8x8_w1x1l4x8_s2_ps_slices8",), (tiles_32x64,), ())
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 2: the largest tile that gives 6/4 of the SMs one
     if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_32x64 <= 2147483647
-        and chunks > 1
-        and sms * 3 <= tiles_32x64 * 4
+        align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(7, ("simt_tt_f16_32x64x16_8x8_w1x1l4x8_s2_ps_slices8",), (tiles_32x64,), ())
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 8: M <= 32: chunks side by side
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_32x32 <= 2147483647
-        and chunks > 1
-        and (m <= 32 or sms * 3 <= tiles_32x32 * 4)
-    ):
-        return Choice(8, ("simt_tt_f16_32x32x32_4x8_w1x1l8x4_s2_ps_slices8",), (tiles_32x32,), ())
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 9: few outputs, split
-    if (
-        align_a >= 8
-        and align_b >= 16
-        and tiles_32x16 <= 2147483647
-        and chunks > 1
-        and sms * 4 > tiles_128x128 * 4
-    ):
-        return Choice(9, ("simt_tt_f16_32x16x32_4x4_w1x1l8x4_s3_pk_slices8",), (tiles_32x16,), ())
-    tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 10: M <= 8: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(10, ("simt_tt_f16_4x128x64_2x2_w1x4l2x16_s3_sk",), (tiles_4x128,), ())
-    tiles_8x128 = -(-m // 8) * -(-n // 128)
-    # 11: M <= 16: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_8x128 <= 2147483647 and m <= 16 and n >= 4096:
-        return Choice(11, ("simt_tt_f16_8x128x64_4x2_w1x4l2x16_s3_sk",), (tiles_8x128,), ())
-    tiles_16x128 = -(-m // 16) * -(-n // 128)
-    # 12: M <= 32: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_16x128 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(12, ("simt_tt_f16_16x128x64_4x4_w1x4l4x8_s3_sk",), (tiles_16x128,), ())
-    # 13: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and chunks <= 1
-        and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(13, ("simt_tt_f16_128x128x16_8x8_w4x2l4x8_s2_ps_c2",), (tiles_128x128,), ())
-    # 14: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_64x64 * 4
-    ):
-        return Choice(14, ("simt_tt_f16_64x64x16_8x4_w2x2l4x8_s2_ps_c4",), (tiles_64x64,), ())
-    # 15: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(15, ("simt_tt_f16_32x32x32_4x4_w2x1l4x8_s5_vk_c4",), (tiles_32x32,), ())
-    # 16: few outputs: many small tiles shorten the wait
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and chunks <= 1
-    ):
-        return Choice(16, ("simt_tt_f16_16x32x64_2x2_w2x2l4x8_s4_vk_c4",), (tiles_16x32,), ())
-    # 17: unaligned, few outputs, split
-    if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(17, ("simt_tt_f16_32x32x16_8x4_w1x1l4x8_s2_st_slices8",), (tiles_32x32,), ())
-    # 18: the largest tile that gives 6/4 of the SMs one
-    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(18, ("simt_tt_f16_128x128x8_16x8_w2x2l4x8_s2_st_c2",), (tiles_128x128,), ())
-    # 19: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(19, ("simt_tt_f16_16x32x96_2x2_w2x2l4x8_s2_st_c4",), (tiles_16x32,), ())
-    # 20: everything else: any size, alignment and plan
+        return Choice(2, ("simt_tt_f16_128x128x16_8x8_w4x2l4x8_s2_ps_c2",), (tiles_128x128,), ())
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 3: everything else: any size, alignment and plan
     return Choice(
-        20,
+        3,
         ("simt_tt_f16_64x64x16_8x4_w2x2l4x8_s2_st_slices1_persistent",),
         (min(tiles_64x64, 2147483647),),
         (),
@@ -171,106 +40,17 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_86, sm_89, sm_120."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
-    tiles_1x16 = -(-m // 1) * -(-n // 16)
-    # 0: M <= 4: chunks side by side
-    if (
-        align_b >= 16
-        and tiles_1x16 <= 2147483647
-        and chunks > 1
-        and m <= 4
-        and (n <= 2048 or m <= 1)
-    ):
-        return Choice(0, ("simt_tt_f16_1x16x64_1x1_w1x1l1x16_s4_sk_slices8",), (tiles_1x16,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 5: the largest tile that gives 6/4 of the SMs one
+    # 2: the largest tile that gives 6/4 of the SMs one
     if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_128x128 <= 2147483647
-        and chunks > 1
-        and sms * 6 <= tiles_128x128 * 4
+        align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            5,
-            ("simt_tt_f16_128x128x8_8x16_w4x1l4x8_s2_ps_slices1_c2",),
-            (tiles_128x128,),
-            (),
-        )
+        return Choice(2, ("simt_tt_f16_128x128x16_8x8_w4x2l4x8_s2_ps_c2",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 6: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and tiles_64x64 <= 2147483647
-        and chunks > 1
-        and sms * 3 <= tiles_64x64 * 4
-    ):
-        return Choice(6, ("simt_tt_f16_64x64x8_16x8_w1x1l4x8_s2_ps_slices8",), (tiles_64x64,), ())
-    tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 10: M <= 8: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(10, ("simt_tt_f16_4x128x64_2x2_w1x4l2x16_s3_sk",), (tiles_4x128,), ())
-    tiles_8x128 = -(-m // 8) * -(-n // 128)
-    # 11: M <= 16: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_8x128 <= 2147483647 and m <= 16 and n >= 4096:
-        return Choice(11, ("simt_tt_f16_8x128x64_4x2_w1x4l2x16_s3_sk",), (tiles_8x128,), ())
-    tiles_16x128 = -(-m // 16) * -(-n // 128)
-    # 12: M <= 32: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_16x128 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(12, ("simt_tt_f16_16x128x64_4x4_w1x4l4x8_s3_sk",), (tiles_16x128,), ())
-    # 13: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and chunks <= 1
-        and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(13, ("simt_tt_f16_128x128x16_8x8_w4x2l4x8_s2_ps_c2",), (tiles_128x128,), ())
-    # 14: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 8
-        and align_b >= 8
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_64x64 * 4
-    ):
-        return Choice(14, ("simt_tt_f16_64x64x16_8x4_w2x2l4x8_s2_ps_c4",), (tiles_64x64,), ())
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 15: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(15, ("simt_tt_f16_32x32x32_4x4_w2x1l4x8_s5_vk_c4",), (tiles_32x32,), ())
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 16: few outputs: many small tiles shorten the wait
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_16x32 <= 2147483647
-        and chunks <= 1
-    ):
-        return Choice(16, ("simt_tt_f16_16x32x64_2x2_w2x2l4x8_s4_vk_c4",), (tiles_16x32,), ())
-    # 17: unaligned, few outputs, split
-    if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(17, ("simt_tt_f16_32x32x16_8x4_w1x1l4x8_s2_st_slices8",), (tiles_32x32,), ())
-    # 18: the largest tile that gives 6/4 of the SMs one
-    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(18, ("simt_tt_f16_128x128x8_16x8_w2x2l4x8_s2_st_c2",), (tiles_128x128,), ())
-    # 19: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(19, ("simt_tt_f16_16x32x96_2x2_w2x2l4x8_s2_st_c4",), (tiles_16x32,), ())
-    # 20: everything else: any size, alignment and plan
+    # 3: everything else: any size, alignment and plan
     return Choice(
-        20,
+        3,
         ("simt_tt_f16_64x64x16_8x4_w2x2l4x8_s2_st_slices1_persistent",),
         (min(tiles_64x64, 2147483647),),
         (),

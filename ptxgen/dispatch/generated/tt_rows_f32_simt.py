@@ -11,151 +11,35 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_80, sm_90."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
-    tiles_1x16 = -(-m // 1) * -(-n // 16)
-    # 0: M <= 1: chunks side by side
-    if align_b >= 16 and tiles_1x16 <= 2147483647 and chunks > 1 and m <= 1 and n <= 2048:
-        return Choice(0, ("simt_tt_f32_1x16x64_1x1_w1x1l1x16_s4_sk_slices8",), (tiles_1x16,), ())
-    tiles_1x32 = -(-m // 1) * -(-n // 32)
-    # 1: M <= 1: chunks side by side
-    if align_b >= 16 and tiles_1x32 <= 2147483647 and chunks > 1 and m <= 1:
-        return Choice(1, ("simt_tt_f32_1x32x64_1x1_w1x1l1x32_s4_sk_slices4",), (tiles_1x32,), ())
-    tiles_2x16 = -(-m // 2) * -(-n // 16)
-    # 2: M <= 2: chunks side by side
-    if align_b >= 16 and tiles_2x16 <= 2147483647 and chunks > 1 and m <= 2 and n <= 2048:
-        return Choice(2, ("simt_tt_f32_2x16x64_1x1_w1x1l2x16_s3_sk_slices8",), (tiles_2x16,), ())
-    tiles_2x32 = -(-m // 2) * -(-n // 32)
-    # 3: M <= 2: chunks side by side
-    if align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 2:
-        return Choice(3, ("simt_tt_f32_2x32x32_1x2_w1x1l2x16_s4_sk_slices8",), (tiles_2x32,), ())
-    tiles_4x16 = -(-m // 4) * -(-n // 16)
-    # 4: M <= 4: chunks side by side
-    if align_b >= 16 and tiles_4x16 <= 2147483647 and chunks > 1 and m <= 4 and n <= 2048:
-        return Choice(4, ("simt_tt_f32_4x16x32_1x4_w1x1l4x4_s4_sk_slices8",), (tiles_4x16,), ())
-    tiles_4x32 = -(-m // 4) * -(-n // 32)
-    # 5: M <= 4: chunks side by side
-    if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
-        return Choice(5, ("simt_tt_f32_4x32x32_2x4_w1x1l2x8_s3_sk_slices8",), (tiles_4x32,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 6: M <= 8: chunks side by side
-    if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(6, ("simt_tt_f32_8x16x32_2x2_w1x1l4x8_s3_sk_slices8",), (tiles_8x16,), ())
-    tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 7: M <= 16: chunks side by side
-    if align_b >= 16 and tiles_16x16 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(7, ("simt_tt_f32_16x16x32_4x2_w1x1l4x8_s3_sk_slices8",), (tiles_16x16,), ())
-    tiles_32x8 = -(-m // 32) * -(-n // 8)
-    # 8: M <= 32: chunks side by side
-    if align_b >= 16 and tiles_32x8 <= 2147483647 and chunks > 1 and m <= 32 and n <= 2048:
-        return Choice(8, ("simt_tt_f32_32x8x16_8x1_w1x1l4x8_s4_sk_slices8",), (tiles_32x8,), ())
+    # 0: M <= 16: chunks side by side
+    if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 16:
+        return Choice(0, ("simt_tt_f32_8x16x32_2x2_w1x1l4x8_s3_sk_slices8",), (tiles_8x16,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 9: M <= 32: chunks side by side
-    if align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and m <= 32:
-        return Choice(9, ("simt_tt_f32_32x32x16_8x4_w1x1l4x8_s3_sk_slices8",), (tiles_32x32,), ())
+    # 1: the split reductions of more rows
+    if align_a >= 16 and tiles_32x32 <= 2147483647 and chunks > 1:
+        return Choice(1, ("simt_tt_f32_32x32x16_8x4_w1x1l4x8_s4_vt_slices8",), (tiles_32x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: the largest tile that gives 6/4 of the SMs one
+    # 2: the largest tile that gives 6/4 of the SMs one
     if (
-        align_a >= 16
-        and tiles_128x128 <= 2147483647
-        and chunks > 1
-        and sms * 6 <= tiles_128x128 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            10,
-            ("simt_tt_f32_128x128x8_8x16_w4x1l4x8_s4_vt_slices1_c2",),
-            (tiles_128x128,),
-            (),
-        )
+        return Choice(2, ("simt_tt_f32_128x128x16_8x8_w4x2l4x8_s3_vs_c2",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 11: the largest tile that gives 3/4 of the SMs one
-    if align_a >= 16 and tiles_64x64 <= 2147483647 and chunks > 1 and sms * 3 <= tiles_64x64 * 4:
-        return Choice(11, ("simt_tt_f32_64x64x8_16x8_w1x1l4x8_s4_vt_slices8",), (tiles_64x64,), ())
-    # 12: few outputs, split
-    if align_a >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and sms * 4 > tiles_128x128 * 4:
-        return Choice(12, ("simt_tt_f32_32x32x16_8x4_w1x1l4x8_s4_vt_slices8",), (tiles_32x32,), ())
-    tiles_1x64 = -(-m // 1) * -(-n // 64)
-    # 13: M <= 1: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_1x64 <= 2147483647 and m <= 1 and n >= 4096:
-        return Choice(13, ("simt_tt_f32_1x64x64_1x1_w1x2l1x32_s3_sk",), (tiles_1x64,), ())
-    tiles_2x128 = -(-m // 2) * -(-n // 128)
-    # 14: M <= 2: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_2x128 <= 2147483647 and m <= 2 and n >= 4096:
-        return Choice(14, ("simt_tt_f32_2x128x64_1x2_w1x4l2x16_s3_sk",), (tiles_2x128,), ())
-    tiles_4x128 = -(-m // 4) * -(-n // 128)
-    # 15: M <= 4: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 4 and n >= 4096:
-        return Choice(15, ("simt_tt_f32_4x128x64_2x2_w1x4l2x16_s3_sk",), (tiles_4x128,), ())
-    tiles_8x128 = -(-m // 8) * -(-n // 128)
-    # 16: M <= 8: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_8x128 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(16, ("simt_tt_f32_8x128x64_2x2_w1x8l4x8_s3_sk",), (tiles_8x128,), ())
-    tiles_16x128 = -(-m // 16) * -(-n // 128)
-    # 17: M <= 16: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_16x128 <= 2147483647 and m <= 16 and n >= 4096:
-        return Choice(17, ("simt_tt_f32_16x128x64_4x4_w1x4l4x8_s3_sk",), (tiles_16x128,), ())
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 18: M <= 32: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(18, ("simt_tt_f32_32x64x64_4x4_w1x4l8x4_s3_sk",), (tiles_32x64,), ())
-    # 19: the largest tile that gives 6/4 of the SMs one
+    # 3: the largest tile that gives 4/4 of the SMs one
     if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and chunks <= 1
-        and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(19, ("simt_tt_f32_128x128x16_8x8_w4x2l4x8_s3_vs_c2",), (tiles_128x128,), ())
-    # 20: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and chunks <= 1
+        align_a >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(20, ("simt_tt_f32_64x64x32_8x4_w2x2l4x8_s2_vt_c4",), (tiles_64x64,), ())
-    # 21: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x64 * 4
-    ):
-        return Choice(21, ("simt_tt_f32_32x64x16_4x4_w2x2l4x8_s5_vt_c4",), (tiles_32x64,), ())
-    # 22: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(22, ("simt_tt_f32_32x32x32_4x4_w2x1l4x8_s4_vt_c6",), (tiles_32x32,), ())
+        return Choice(3, ("simt_tt_f32_64x64x32_8x4_w2x2l4x8_s2_vt_c4",), (tiles_64x64,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 23: few outputs: many small tiles shorten the wait
-    if align_a >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(23, ("simt_tt_f32_16x32x32_2x2_w2x2l4x8_s4_vt_c4",), (tiles_16x32,), ())
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 24: M <= 8: chunks side by side
-    if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(24, ("simt_tt_f32_8x32x16_4x2_w1x1l2x16_s4_st_slices8",), (tiles_8x32,), ())
-    # 25: unaligned, few outputs, split
-    if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(25, ("simt_tt_f32_32x32x16_8x4_w1x1l4x8_s3_st_slices8",), (tiles_32x32,), ())
-    # 26: the largest tile that gives 6/4 of the SMs one
-    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(26, ("simt_tt_f32_128x128x8_8x8_w4x2l4x8_s4_st_c2",), (tiles_128x128,), ())
-    # 27: the largest tile that gives 4/4 of the SMs one
-    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
-        return Choice(27, ("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s4_st_c4",), (tiles_64x64,), ())
-    # 28: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(28, ("simt_tt_f32_16x32x32_2x2_w2x2l4x8_s4_st_c4",), (tiles_16x32,), ())
-    # 29: everything else: any size, alignment and plan
+    # 4: few outputs
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
+        return Choice(4, ("simt_tt_f32_16x32x32_2x2_w2x2l4x8_s4_st_c4",), (tiles_16x32,), ())
+    # 5: everything else: any size, alignment and plan
     return Choice(
-        29,
+        5,
         ("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s3_st_slices1_persistent",),
         (min(tiles_64x64, 2147483647),),
         (),
@@ -166,99 +50,31 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_86, sm_89, sm_120."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
-    tiles_4x16 = -(-m // 4) * -(-n // 16)
-    # 4: M <= 4: chunks side by side
-    if align_b >= 16 and tiles_4x16 <= 2147483647 and chunks > 1 and m <= 4 and n <= 2048:
-        return Choice(4, ("simt_tt_f32_4x16x32_1x4_w1x1l4x4_s4_sk_slices8",), (tiles_4x16,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 6: M <= 8: chunks side by side
-    if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(6, ("simt_tt_f32_8x16x32_2x2_w1x1l4x8_s3_sk_slices8",), (tiles_8x16,), ())
-    tiles_32x8 = -(-m // 32) * -(-n // 8)
-    # 8: M <= 32: chunks side by side
-    if align_b >= 16 and tiles_32x8 <= 2147483647 and chunks > 1 and m <= 32 and n <= 2048:
-        return Choice(8, ("simt_tt_f32_32x8x16_8x1_w1x1l4x8_s4_sk_slices8",), (tiles_32x8,), ())
+    # 0: M <= 16: chunks side by side
+    if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 16:
+        return Choice(0, ("simt_tt_f32_8x16x32_2x2_w1x1l4x8_s3_sk_slices8",), (tiles_8x16,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: the largest tile that gives 6/4 of the SMs one
+    # 2: the largest tile that gives 6/4 of the SMs one
     if (
-        align_a >= 16
-        and tiles_128x128 <= 2147483647
-        and chunks > 1
-        and sms * 6 <= tiles_128x128 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
+        and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            10,
-            ("simt_tt_f32_128x128x8_8x16_w4x1l4x8_s4_vt_slices1_c2",),
-            (tiles_128x128,),
-            (),
-        )
-    tiles_1x64 = -(-m // 1) * -(-n // 64)
-    # 13: M <= 1: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_1x64 <= 2147483647 and m <= 1 and n >= 4096:
-        return Choice(13, ("simt_tt_f32_1x64x64_1x1_w1x2l1x32_s3_sk",), (tiles_1x64,), ())
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 18: M <= 32: the weight streams once
-    if align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(18, ("simt_tt_f32_32x64x64_4x4_w1x4l8x4_s3_sk",), (tiles_32x64,), ())
-    # 19: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_a >= 16
-        and align_b >= 16
-        and chunks <= 1
-        and tiles_128x128 <= 2147483647
-        and chunks <= 1
-        and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(19, ("simt_tt_f32_128x128x16_8x8_w4x2l4x8_s3_vs_c2",), (tiles_128x128,), ())
+        return Choice(2, ("simt_tt_f32_128x128x16_8x8_w4x2l4x8_s3_vs_c2",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 20: the largest tile that gives 4/4 of the SMs one
+    # 3: the largest tile that gives 4/4 of the SMs one
     if (
-        align_a >= 16
-        and chunks <= 1
-        and tiles_64x64 <= 2147483647
-        and chunks <= 1
+        align_a >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(20, ("simt_tt_f32_64x64x32_8x4_w2x2l4x8_s2_vt_c4",), (tiles_64x64,), ())
-    # 21: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and chunks <= 1
-        and tiles_32x64 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x64 * 4
-    ):
-        return Choice(21, ("simt_tt_f32_32x64x16_4x4_w2x2l4x8_s5_vt_c4",), (tiles_32x64,), ())
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 22: the largest tile that gives 4/4 of the SMs one
-    if (
-        align_a >= 16
-        and chunks <= 1
-        and tiles_32x32 <= 2147483647
-        and chunks <= 1
-        and sms * 4 <= tiles_32x32 * 4
-    ):
-        return Choice(22, ("simt_tt_f32_32x32x32_4x4_w2x1l4x8_s4_vt_c6",), (tiles_32x32,), ())
+        return Choice(3, ("simt_tt_f32_64x64x32_8x4_w2x2l4x8_s2_vt_c4",), (tiles_64x64,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 23: few outputs: many small tiles shorten the wait
-    if align_a >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(23, ("simt_tt_f32_16x32x32_2x2_w2x2l4x8_s4_vt_c4",), (tiles_16x32,), ())
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 24: M <= 8: chunks side by side
-    if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(24, ("simt_tt_f32_8x32x16_4x2_w1x1l2x16_s4_st_slices8",), (tiles_8x32,), ())
-    # 26: the largest tile that gives 6/4 of the SMs one
-    if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(26, ("simt_tt_f32_128x128x8_8x8_w4x2l4x8_s4_st_c2",), (tiles_128x128,), ())
-    # 27: the largest tile that gives 4/4 of the SMs one
-    if chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_64x64 * 4:
-        return Choice(27, ("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s4_st_c4",), (tiles_64x64,), ())
-    # 28: unaligned, few outputs
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(28, ("simt_tt_f32_16x32x32_2x2_w2x2l4x8_s4_st_c4",), (tiles_16x32,), ())
-    # 29: everything else: any size, alignment and plan
+    # 4: few outputs
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
+        return Choice(4, ("simt_tt_f32_16x32x32_2x2_w2x2l4x8_s4_st_c4",), (tiles_16x32,), ())
+    # 5: everything else: any size, alignment and plan
     return Choice(
-        29,
+        5,
         ("simt_tt_f32_64x64x16_8x4_w2x2l4x8_s3_st_slices1_persistent",),
         (min(tiles_64x64, 2147483647),),
         (),

@@ -98,9 +98,14 @@ _MMA_SIM = "MMA-Sim, arXiv 2511.10909"
 TENSOR_CORES = {
     "sm_80": TensorCore(8, 24, -126, _MMA_SIM, measured=False),
     "sm_86": TensorCore(8, 24, -126, _MMA_SIM, measured=False),
+    "sm_87": TensorCore(8, 24, -126, f"as sm_80: {_MMA_SIM}", measured=False),
     "sm_89": TensorCore(8, 24, -126, _MMA_SIM, measured=False),
     "sm_90": TensorCore(16, 25, -133, f"H200; {_MMA_SIM}", measured=True),
     "sm_100": TensorCore(16, 25, -126, _MMA_SIM, measured=False),
+    "sm_103": TensorCore(16, 25, -126, f"as sm_100: {_MMA_SIM}", measured=False),
+    "sm_110": TensorCore(16, 25, -126, f"as sm_100: {_MMA_SIM}", measured=False),
+    "sm_120": TensorCore(16, 25, -126, _MMA_SIM, measured=False),
+    "sm_121": TensorCore(16, 25, -126, f"as sm_120: {_MMA_SIM}", measured=False),
 }
 """The arithmetic of one ``dot16`` by architecture."""
 

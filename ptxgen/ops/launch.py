@@ -10,7 +10,7 @@ from ptxgen.errors import DeviceError, OptionError
 from ptxgen.numerics.contract import ITEMSIZE, OPERATIONS
 from ptxgen.ops.problem import Problem, routed_as
 from ptxgen.runtime import GEMM_PARAMS, Device, Launch, ScratchLaunch, TensorBox
-from ptxgen.spec import ARCHITECTURES, MapBox
+from ptxgen.spec import ARCHITECTURES, MapBox, standing_for
 
 ENTRIES_MAX = 4096
 """Most entries of a memo. It then starts afresh: cheaper than keeping order on every hit."""
@@ -113,23 +113,20 @@ def storage_of(kernel: str | None) -> str | None:
 
 
 def architecture(device: Device) -> str:
-    """The architecture whose routes fit ``device``: the newest that it can stand for.
+    """The architecture whose routes fit ``device`` (:func:`ptxgen.spec.standing_for`).
 
     Raises DeviceError when there is none.
     """
-    major, minor = device.compute
-    fitting = [
-        a
-        for a in ARCHITECTURES.values()
-        if a.compute <= 10 * major + minor and a.shared_per_cta <= device.max_shared
-    ]
-    if not fitting:
-        lowest = min(ARCHITECTURES.values(), key=lambda a: a.compute)
+    found = standing_for(device.compute, device.max_shared)
+    if found is None:
+        major, minor = device.compute
+        known = ", ".join(f"{a.compute // 10}.{a.compute % 10}" for a in ARCHITECTURES.values())
         raise DeviceError(
-            f"{device} ({device.name}) has compute capability {major}.{minor}; takes "
-            f"{lowest.compute // 10}.{lowest.compute % 10} or newer"
+            f"{device} ({device.name}) has compute capability {major}.{minor} and "
+            f"{device.max_shared} bytes of shared memory; there are kernels for {known} and later "
+            'ones of the same generation. ptxgen.use_device("cpu") computes without a GPU'
         )
-    return max(fitting, key=lambda a: a.compute).name
+    return found.name
 
 
 def _chosen(problem: Problem, arch: str, device: Device, dtype: str, tier: str) -> Choice:

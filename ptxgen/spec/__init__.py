@@ -35,7 +35,9 @@ from ptxgen.spec.base import (
     KernelSpec,
     MapBox,
     Route,
+    architecture_named,
     check,
+    standing_for,
 )
 from ptxgen.spec.mma import MMA_COPIES, MMA_SPLITS, STREAMS, MmaSpec
 from ptxgen.spec.simt import (
@@ -87,5 +89,7 @@ __all__ = [
     "Route",
     "TileSpec",
     "WgmmaSpec",
+    "architecture_named",
     "check",
+    "standing_for",
 ]

@@ -693,8 +693,8 @@ REFUSALS = {
         "linear",
         (X, W),
         {"out_dtype": 3},
-        OptionError,
-        "out_dtype is 3; takes None or the name of a",
+        DtypeError,
+        "out_dtype is 3; takes 'float32', ",
     ),
     "activation": (
         "linear",

@@ -6,18 +6,19 @@ tests compare its winner with the generated code's.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ptxgen.dispatch import accepted, emit
 from ptxgen.dispatch.choice import Choice
-from ptxgen.errors import UncoveredError
+from ptxgen.errors import OptionError, ShapeError, UncoveredError
 from ptxgen.expr import Expr
-from ptxgen.numerics.contract import AUTO_TIER, DTYPES, OPERATIONS, TIERS
-from ptxgen.spec import ARCHITECTURES, DIM_MAX, Route
-
-SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}
-"""A dtype's name in specs, from that or from its own name."""
+from ptxgen.numerics.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS
+from ptxgen.numerics.dtype import name_of
+from ptxgen.spec import DIM_MAX, Route, architecture_named
+from ptxgen.tiles.profiles import profiles
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ class Explanation:
     launches: tuple[Launch, ...]
     candidates: tuple[Candidate, ...]
     """All routes of the table, in order; ``candidates[choice.route]`` is the winner."""
+    note: str = ""
+    """What should be known about the answer: that the GPU asked about has no profile."""
 
     @property
     def winner(self) -> Candidate:
@@ -124,6 +127,8 @@ class Explanation:
         )
         if self.profile:
             yield f"  profile {self.profile}"
+        if self.note:
+            yield f"  {self.note}"
         cut = "one chain" if v["CHUNKS"] == 1 else f"{v['CHUNKS']} chunks of {v['CHUNK']}"
         yield f"  plan {self.plan}: {cut}"
         yield f"winner: route {self.choice.route}, {' + '.join(self.winner.kernels)}"
@@ -148,7 +153,7 @@ def explain(
     m: int,
     n: int,
     k: int,
-    dtype: str = "float32",
+    dtype: Any = "float32",
     tier: str = "auto",
     layout: str | None = None,
     arch: str | None = None,
@@ -159,25 +164,30 @@ def explain(
     """Which kernels serve a problem of ``op``, and why.
 
     ``m``, ``n``, ``k`` are the operation's own dimensions. ``layout``: default "kn" ("nn"
-    for ``matmul``). ``arch`` and ``sms``: default an H200, sm_90 with 132. ``align``: bytes,
-    of both operands of the product or of each. ``gpu``: the GPU's name, whose profile decides if
-    there is one (default: an H200's, unless ``arch`` or ``sms`` is given). Same errors as
-    ``choose``.
+    for ``matmul``). ``arch`` and ``sms``: default those of the GPU's profile, or an H200's, sm_90
+    with 132. ``align``: bytes (2, 4, 8 or 16), of both operands of the product or of each.
+    ``gpu``: the GPU's name, whose profile decides if there is one for its SMs (default: an H200's,
+    unless ``arch`` or ``sms`` is given); if not, ``arch`` and ``sms`` must be given. Raises
+    OptionError, DtypeError, ShapeError for sizes that are no integers, and UncoveredError.
     """
+    m, n, k = (_integer(name, size) for name, size in (("m", m), ("n", n), ("k", k)))
+    sms = None if sms is None else _integer("sms", sms)
+    if sms is not None and sms < 1:
+        raise OptionError(f"sms is {sms}; takes 1 or more")
+    note = ""
     if gpu is None and arch is None and sms is None:
         gpu = "NVIDIA H200"
+    if gpu is not None:
+        arch, sms, note = _gpu(gpu, arch, sms)
     if op not in OPERATIONS:
         raise accepted("operation", op, OPERATIONS)
     operation = OPERATIONS[op]
     layout = next(iter(operation.products)) if layout is None else layout
     if layout not in operation.products:
         raise accepted(f"layout of {op}", layout, operation.products)
-    arch = "sm_90" if arch is None else arch
-    if arch not in ARCHITECTURES:
-        raise accepted("architecture", arch, ARCHITECTURES)
-    if dtype not in SHORT:
-        raise accepted("dtype", dtype, SHORT)
-    short = SHORT[dtype]
+    arch = architecture_named("sm_90" if arch is None else arch).name
+    dtype = name_of(dtype)
+    short = DTYPES[dtype]
     tier = AUTO_TIER[short] if tier == "auto" else tier
     product = operation.products[layout]
     key = (product.layout, operation.plan_name, short, tier)
@@ -191,6 +201,12 @@ def explain(
     if not all(1 <= d <= DIM_MAX for d in dims.values()):
         raise UncoveredError(op, m, n, k, f"every dimension must be between 1 and {DIM_MAX}")
     align_a, align_b = (align, align) if isinstance(align, int) else align
+    legal = [a for a in (2, 4, 8, 16) if a >= ITEMSIZE[short]]
+    if not {align_a, align_b}.issubset(legal):
+        raise OptionError(
+            f"align is {align!r}; operands of {dtype} are aligned to "
+            f"{', '.join(map(str, legal))} bytes"
+        )
     given = {"SMS": sms, "ALIGN_A": align_a, "ALIGN_B": align_b}
     env = table.environment({**dims, **given})
     candidates = tuple(_candidate(i, r, arch, env) for i, r in enumerate(table.routes))
@@ -221,7 +237,31 @@ def explain(
         choice=Choice(winner, names, grids, workspace, env["CHUNK"]),
         launches=launches,
         candidates=candidates,
+        note=note,
     )
+
+
+def _gpu(gpu: str, arch: str | None, sms: int | None) -> tuple[str, int, str]:
+    """The architecture and SMs of a GPU, and what to say where it has no profile."""
+    known = [p for p in profiles() if p.gpu == gpu]
+    of_it = [p for p in known if sms in (None, p.sms)]
+    if of_it:
+        found = of_it[0]
+        return found.arch if arch is None else arch, found.sms, ""
+    if arch is None or sms is None:
+        there_are = ", ".join(f"{p.gpu} with {p.sms} SMs" for p in profiles()) or "none"
+        raise OptionError(
+            f"there is no profile of {gpu!r}{f' with {sms} SMs' if sms else ''} (of: {there_are}); "
+            "give its architecture and its SMs, to have it routed by these"
+        )
+    return arch, sms, f"no profile of {gpu} with {sms} SMs: routed by its architecture"
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ShapeError(f"{name} is {value!r}; takes an integer") from None
 
 
 def _candidate(index: int, route: Route, arch: str, env: Mapping[str, int]) -> Candidate:

@@ -39,14 +39,12 @@ from dataclasses import dataclass
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
+from ptxgen.numerics.dtype import DTYPES as DTYPES  # re-exported: most users want both
+from ptxgen.numerics.dtype import ITEMSIZE as ITEMSIZE
 
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 """Epilogue activations; the index is the code that kernels receive."""
 
-DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
-"""Operand dtypes, and their names in specs."""
-ITEMSIZE = {"f32": 4, "bf16": 2, "f16": 2}
-"""Bytes of an element."""
 TIERS: dict[str, tuple[str, ...]] = {"simt": ("f32", "bf16", "f16"), "tc": ("bf16", "f16")}
 """The dtypes that each tier has kernels for."""
 AUTO_TIER = {"f32": "simt", "bf16": "tc", "f16": "tc"}

@@ -16,7 +16,7 @@ def linear(
     tier: str = "auto",
     activation: str | None = None,
     out: Any = None,
-    out_dtype: str | None = None,
+    out_dtype: Any = None,
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:

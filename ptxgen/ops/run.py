@@ -16,6 +16,7 @@ from typing import Any
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import ACTIVATIONS, AUTO_TIER, DTYPES, OPERATIONS, TIERS
+from ptxgen.numerics.dtype import name_of
 from ptxgen.ops.launch import launch, remember, storage_of
 from ptxgen.ops.problem import alignment, contiguous_copy, read
 from ptxgen.runtime import (
@@ -31,7 +32,7 @@ from ptxgen.runtime import (
 from ptxgen.runtime.dlpack import contiguous_strides
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
 
-Options = tuple[str, str, str | None, bool, str | None, str | None]
+Options = tuple[str, str, str | None, bool, str | None, Any]
 """layout, tier, activation, accumulate, kernel, dtype of the result."""
 
 RESULT_F32 = frozenset({"linear_wgrad"})
@@ -161,13 +162,11 @@ def _careful(
 
 
 def _check_options(options: Options, out: Any) -> None:
-    _, tier, activation, accumulate, kernel, out_dtype = options
+    _, tier, activation, accumulate, kernel, _ = options
     _check_choice("tier", tier, ("auto", *TIERS))
     _check_choice("activation", activation, (None, *ACTIVATIONS))
     if kernel is not None and not isinstance(kernel, str):
         raise OptionError(f"kernel is {kernel!r}; takes None or the name of a kernel")
-    if not (out_dtype is None or isinstance(out_dtype, str)):
-        raise OptionError(f"out_dtype is {out_dtype!r}; takes None or the name of a dtype")
     if accumulate and out is None:
         raise OptionError("accumulate=True adds to out, but out is None; pass out=")
 
@@ -198,7 +197,12 @@ def _refuse_gradients(given: dict[str, Any]) -> None:
 def _check_dtypes(views: dict[str, ArrayView], tier: str) -> tuple[str, str]:
     """The operands' dtype, as specs call it, and the tier."""
     (first, a), (second, b) = list(views.items())[:2]
-    tier = AUTO_TIER.get(DTYPES.get(a.dtype, ""), "simt") if tier == "auto" else tier
+    if tier == "auto":
+        if a.dtype not in DTYPES:
+            raise DtypeError(
+                f"{first} has dtype {a.dtype}; takes {' or '.join(DTYPES)}; convert it first"
+            )
+        tier = AUTO_TIER[DTYPES[a.dtype]]
     served = {name: short for name, short in DTYPES.items() if short in TIERS[tier]}
     if not served:
         others = ", ".join(repr(t) for t, dtypes in TIERS.items() if dtypes)
@@ -221,14 +225,15 @@ def _mixed(dtype: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((dtype, "float32")))
 
 
-def _result_dtype(op: str, call: Call, out: Any, asked: str | None) -> str:
+def _result_dtype(op: str, call: Call, out: Any, asked: Any) -> str:
     """The dtype of the result: as asked for, that of ``out``, or the operation's own."""
     dtype = call.views[OPERATIONS[op].arguments[0]].dtype
     accepted = _mixed(dtype)
     if asked is not None:
-        if asked not in accepted:
-            raise DtypeError(f"out_dtype is {asked!r}; takes {' or '.join(map(repr, accepted))}")
-        return asked
+        named = name_of(asked, "out_dtype")
+        if named not in accepted:
+            raise DtypeError(f"out_dtype is {named!r}; takes {' or '.join(map(repr, accepted))}")
+        return named
     if out is not None:
         found = view(out, "out", call.stream).dtype
         if found not in accepted:

@@ -15,7 +15,7 @@ def linear_wgrad(
     tier: str = "auto",
     out: Any = None,
     accumulate: bool = False,
-    out_dtype: str | None = None,
+    out_dtype: Any = None,
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:

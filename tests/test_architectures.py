@@ -67,7 +67,9 @@ def test_architectures_are_named_alike_everywhere() -> None:
         assert architecture_named(arch.name) is architecture_named(arch.target) is arch
     assert ARCHITECTURES["sm_90"].target == "sm_90a"
     for name in ("sm_99", "sm_9", "90", "sm_80a", ""):
-        with pytest.raises(OptionError, match="unknown architecture .* takes sm_80, sm_86, .*sm_1"):
+        with pytest.raises(
+            OptionError, match=r"unknown architecture .* takes sm_80, sm_86, .*sm_1"
+        ):
             architecture_named(name)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Protocol, TextIO
 
+from ptxgen.errors import PtxgenError
+
 _BAR = 24
 _PLAIN_EVERY_S = 5.0  # between lines of progress where there is no terminal
 
@@ -55,6 +57,14 @@ def pairs(items: Iterable[tuple[str, object]], indent: str = "  ") -> str:
     gap = "\n" + indent + " " * (width + 2)
     return "\n".join(
         f"{indent}{name.ljust(width)}  {str(value).replace(chr(10), gap)}" for name, value in listed
+    )
+
+
+def missing(what: str, error: ModuleNotFoundError, extra: str) -> PtxgenError:
+    """The error of a command that needs a package of an extra of this distribution."""
+    return PtxgenError(
+        f"{what} needs the package {error.name}, which `pip install ptxgen` leaves out; "
+        f"pip install 'ptxgen[{extra}]', or '.[{extra}]' in a checkout"
     )
 
 

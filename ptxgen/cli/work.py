@@ -8,7 +8,7 @@ import importlib
 import time
 from typing import Any
 
-from ptxgen.cli.ui import emit
+from ptxgen.cli.ui import emit, missing
 from ptxgen.errors import OptionError, PtxgenError
 
 # name: (module with main(argv) -> status, help)
@@ -69,9 +69,7 @@ def _bench(arguments: argparse.Namespace) -> int:
     try:
         main = importlib.import_module(arguments.module).main
     except ModuleNotFoundError as error:
-        raise PtxgenError(
-            f"the benchmark needs the package {error.name}; pip install 'ptxgen[bench]'"
-        ) from error
+        raise missing("the benchmark", error, "bench") from error
     return int(main(arguments.options) or 0)
 
 

@@ -7,6 +7,9 @@ layout ("NN" .. "TT") under this plan ("rows", "batch") for operands of this dty
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec, Route
 from ptxgen.tiles import simt, tc, typed
 
@@ -16,9 +19,19 @@ ROUTES: dict[tuple[str, str, str, str], tuple[Route, ...]] = {
     **tc.ROUTES,
 }
 
-SPECS: dict[str, KernelSpec] = {
-    kernel.name: kernel
-    for routes in ROUTES.values()
-    for route in routes
-    for kernel in route.kernels
-}
+
+def by_name(routes: Iterable[Route]) -> dict[str, KernelSpec]:
+    """The kernels of ``routes``. Raises SpecError for two that share a name."""
+    found: dict[str, KernelSpec] = {}
+    for route in routes:
+        for kernel in route.kernels:
+            known = found.setdefault(kernel.name, kernel)
+            if known != kernel:
+                raise SpecError(
+                    f"two kernels are named {kernel.name}: {known.canonical()} and "
+                    f"{kernel.canonical()}; a name must tell its spec"
+                )
+    return found
+
+
+SPECS: dict[str, KernelSpec] = by_name(route for table in ROUTES.values() for route in table)

@@ -30,7 +30,7 @@ def linear_wgrad(
         The contracts of :func:`ptxgen.linear`, summed over m ascending in chunks whose length
         depends on the shape only (:data:`ptxgen.numerics.contract.BATCH` and ``TC_BATCH``), chunks
         added ascending in f32; with ``accumulate`` then ``+ out`` in f32 (so an old -0.0 plus
-        nothing becomes +0.0). :func:`ptxgen.reference.linear_wgrad` returns the same bits (``out_old=``).
+        nothing becomes +0.0). :func:`ptxgen.reference.linear_wgrad` returns the same bits.
 
     ``accumulate`` adds to ``out``, which must be given then. x and dy are read in rows of stride 1;
     transposed views are refused. Everything else is as in :func:`ptxgen.linear`.

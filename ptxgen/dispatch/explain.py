@@ -243,11 +243,12 @@ def explain(
 
 def _gpu(gpu: str, arch: str | None, sms: int | None) -> tuple[str, int, str]:
     """The architecture and SMs of a GPU, and what to say where it has no profile."""
-    known = [p for p in profiles() if p.gpu == gpu]
-    of_it = [p for p in known if sms in (None, p.sms)]
-    if of_it:
-        found = of_it[0]
-        return found.arch if arch is None else arch, found.sms, ""
+    of_it = [p for p in profiles() if p.gpu == gpu and arch in (None, p.arch)]
+    for profile in of_it:
+        if sms in (None, profile.sms):
+            return profile.arch, profile.sms, ""
+    if arch is None and of_it:  # with another number of SMs
+        arch = of_it[0].arch
     if arch is None or sms is None:
         there_are = ", ".join(f"{p.gpu} with {p.sms} SMs" for p in profiles()) or "none"
         raise OptionError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import pytest
 
 from ptxgen import tiles
 from ptxgen.build.render import render
-from ptxgen.cli import main, parser, ui, work
+from ptxgen.cli import fields, main, parser, ui, work
 from ptxgen.dispatch.emit import Difference
 from ptxgen.dispatch.explain import explain
 from ptxgen.dispatch.prove import Result
@@ -219,6 +220,27 @@ def test_show(run) -> None:
     assert shown["derived"]["shared_bytes"] == SPEC.shared_bytes
     assert shown["fields"] == json.loads(SPEC.canonical())
     assert shown["routes"]
+
+
+@pytest.mark.parametrize("family", ["simt", "mma", "wgmma", "reduce"])
+def test_every_part_of_a_name_and_every_field_has_a_meaning(family: str) -> None:
+    specs = [spec for spec in tiles.SPECS.values() if spec.family == family]
+    assert specs
+    for spec in specs:
+        assert all(fields.parts(spec).values()), (spec.name, fields.parts(spec))
+        rows = list(fields.table_of(spec))
+        assert [row.name for row in rows if not row.meaning] == []
+        named = [each.name for each in dataclasses.fields(spec)]
+        assert sorted(row.name for row in rows) == sorted(["family", *named])
+
+
+def test_show_decodes_the_name(run) -> None:
+    name = next(n for n, s in tiles.SPECS.items() if s.family == "wgmma" and "_r232" in n)
+    lines = [line.split() for line in run("show", name)[1].splitlines()]
+    spec = tiles.SPECS[name]
+    tile = f"{spec.bm}x{spec.bn}x{spec.bk}"
+    assert [tile, "bm", str(spec.bm), "rows", "of", "C"] in [line[:6] for line in lines]
+    assert ["r232", "registers", "232", "of"] in [line[:4] for line in lines]
 
 
 def test_show_knows_every_route_of_every_kernel(run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -493,12 +515,21 @@ def test_demo_computes_on_the_cpu_device(run) -> None:
     assert re.findall("in (.+), forward", out) == ["float32", "float16"]
     assert out.count("have the same bits") == 2 * 4
     assert "device: cpu:0, PTX interpreter" in out
+    assert out.count("against NumPy: all ") == 2 * 3
     assert "ran simt_" in out and re.search("ran (w?g?mma)_", out)
     status, out, _ = run("demo", "--device", "cpu", "--dtype", "bfloat16", *SMALL)
     assert status == 0 and re.findall("in (.+), forward", out) == ["bfloat16"]
     assert out.count("have the same bits") == 4
     assert run("demo", "--batch", 0)[0] == 1
     assert run("demo", "--device", "tpu")[0] == 1
+
+
+def test_demo_says_how_far_it_is(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ui, "_PLAIN_EVERY_S", 0.0)
+    status, out, err = run("demo", "--device", "cpu", "--dtype", "float32", *SMALL)
+    assert status == 0 and "each row of y, computed alone: 1/3, 0 s" in err
+    steps = re.findall(r"^  (y|dx|dw) = .*: ran .* \([0-9.]+ s\)$", out, re.MULTILINE)
+    assert steps == ["y", "dx", "dw"]
 
 
 def test_demo_says_where_bits_differ(run, monkeypatch: pytest.MonkeyPatch) -> None:

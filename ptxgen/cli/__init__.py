@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="ptxgen",
         description="A kernel compiler and a library of deterministic, batch-invariant GPU "
-        "operations. All but timings, and demo's computing, work without a GPU.",
+        "operations. All but timings (bench, tune) works without a GPU.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -278,6 +278,7 @@ def uses(spec: KernelSpec) -> list[dict[str, Any]]:
 def _show(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
+    from ptxgen.cli.fields import table_of
     from ptxgen.spec import ARCHITECTURES
 
     spec = find(arguments.spec)
@@ -305,10 +306,9 @@ def _show(arguments: argparse.Namespace) -> None:
         )
         return
     emit(spec.name)
-    for line in spec.describe():
-        emit(f"  {line}")
-    emit("\nfields")
-    emit(pairs((name, _plain(value)) for name, value in fields.items()))
+    emit(f"  contract {spec.contract}: {spec.contract.step}")
+    emit("\nfields, and the part of the name that tells each")
+    emit(table(table_of(spec), ("part", "field", "value", "meaning"), indent="  "))
     emit("\nderived")
     emit(pairs((name.replace("_", " "), _plain(value)) for name, value in derived.items()))
     emit("\nroutes")

@@ -33,7 +33,7 @@ def emit_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
-def table(rows: Iterable[Sequence[object]], header: Sequence[str]) -> str:
+def table(rows: Iterable[Sequence[object]], header: Sequence[str], indent: str = "") -> str:
     """Aligned columns: numbers to the right, text to the left, None as a dash."""
     body = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     numeric = [
@@ -42,7 +42,8 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str]) -> str:
     ]
     widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
     return "\n".join(
-        "  ".join(
+        indent
+        + "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(row, widths, numeric, strict=True)
         ).rstrip()

@@ -29,15 +29,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require-gpu", action="store_true", help="fail, rather than skip, without a GPU"
     )
+    parser.addoption("--long", action="store_true", help="run the tests marked long, too")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: takes long; run with --long")
     config.addinivalue_line("markers", "xdist_group: what one process runs (of pytest-xdist)")
     if config.getoption("--require-gpu") and (reason := why_no_gpu()):
         raise pytest.UsageError(f"--require-gpu: {reason}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="long: run with --long"))
     # In a file, the tests of one kernel come one after the other, in one process (with --dist
     # loadgroup): it is decoded once, and let go.
     files = {path: number for number, path in enumerate(dict.fromkeys(i.path for i in items))}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ops_fakes import FakeGpu
 
 from ptxgen import reference
 from ptxgen.bench import cases, gemm, host, kernels, measure, peers, plots, results, routes
@@ -440,7 +441,16 @@ def test_oracle_of_16_bits(dtype: str, tier: str) -> None:
     out.view(torch.int16)[0, 0] ^= 1
     with pytest.raises(measure.WrongBitsError, match=r"first \[0, 0\]: 0x[0-9a-f]{4}, expected"):
         oracle.check("linear", out)
-    assert measure.Oracle(operands, 48, 5, dtype, "tc", "sm_120").check("linear", out) == 0
+    assert measure.Oracle(operands, 48, 5, dtype, "tc", "sm_75").check("linear", out) == 0
+
+
+def test_the_target_is_the_architecture_that_the_library_routes_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpu = FakeGpu(compute=(12, 2), max_shared=99 << 10)  # newer than any that has a table
+    monkeypatch.setattr("ptxgen.runtime.get_device", lambda name: gpu)
+    assert measure.target() == ("sm_121", gpu.sms, gpu.gpu)
+    assert gpu.arch == "sm_122"  # what kernels are compiled for
 
 
 def test_compare_of_16_bits_allows_their_rounding() -> None:

@@ -22,6 +22,7 @@ import pytest
 
 from ptxgen.build import cache as cache_module
 from ptxgen.build.cache import Cache, Entry, Key, default_cache, default_root
+from ptxgen.build.compile import Job, compile_job, toolchain_version
 from ptxgen.errors import CacheWarning
 
 WORKER = Path(__file__).with_name("cache_worker.py")
@@ -183,6 +184,7 @@ def test_failed_build_stores_nothing(root: Path) -> None:
     ("chosen", "xdg", "expected"),
     [
         ("/chosen", "/xdg", "/chosen"),
+        ("~/chosen", None, "/home/me/chosen"),
         ("", "/xdg", "/xdg/ptxgen"),
         (None, "/xdg", "/xdg/ptxgen"),
         (None, None, "/home/me/.cache/ptxgen"),
@@ -261,6 +263,58 @@ def test_malformed_but_sealed_entry_is_rebuilt(root: Path) -> None:
         seal = hashlib.sha256(body).hexdigest().encode()
         path.write_bytes(b"\n".join((b"ptxgen kernel cache", seal, body)))
         assert_rebuilt(root, "malformed")
+
+
+@pytest.mark.parametrize("meta", [b"[]", b"null", b"3", b'"text"', b"[" * 100_000])
+def test_metadata_of_another_form_is_rebuilt(root: Path, meta: bytes) -> None:
+    path = fill(root)
+    seal_entry(path, KEY, meta, ENTRY.image)
+    assert_rebuilt(root, "malformed")
+
+
+def seal_entry(path: Path, key: Key, meta: bytes, image: bytes) -> None:
+    """Writes an entry whose digest is right."""
+    body = b"\n".join((key.digest.encode(), meta, image))
+    seal = hashlib.sha256(body).hexdigest().encode()
+    path.write_bytes(b"\n".join((b"ptxgen kernel cache", seal, body)))
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "compute_80"])
+@pytest.mark.parametrize(
+    ("meta", "image", "reason"),
+    [
+        (b"[]", None, "malformed"),
+        (b"{}", None, "no log or no resources"),
+        (b'{"log": "", "resources": []}', None, "no log or no resources"),
+        (b'{"log": "", "resources": {"k": {"registers": 3}}}', None, "no resources of k"),
+        (b'{"log": "", "resources": {}}', b"", "no kernel k"),
+        (b'{"log": "", "resources": {}}', b"garbage\0.text.k\0", "no kernel k"),
+    ],
+)
+def test_an_entry_that_no_compiler_leaves_is_rebuilt(
+    root: Path, arch: str, meta: bytes, image: bytes | None, reason: str
+) -> None:
+    """Its digest is right, so it was written so: by another version, or by hand."""
+    job = Job('extern "C" __global__ void k() {}', "k", arch)
+    fresh = compile_job(job, cache=Cache(root))
+    (path,) = root.glob("*.kernel")
+    key = job.key(toolchain_version())
+    seal_entry(path, key, meta, fresh.image if image is None else image)
+    with pytest.warns(CacheWarning, match=reason) as caught:
+        again = compile_job(job, cache=Cache(root))
+    assert len(caught) == 1 and not again.cached and again == fresh
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compile_job(job, cache=Cache(root)).cached
+
+
+def test_a_path_that_is_too_long_degrades(tmp_path: Path) -> None:
+    deep = tmp_path / ("a/" * 1800) / "cache"
+    with pytest.warns(CacheWarning, match="File name too long.*in memory only") as caught:
+        cache = Cache(deep)
+        assert cache.get_or_build(KEY, Builder()) == (ENTRY, False)
+        assert cache.get_or_build(KEY, Builder()) == (ENTRY, True)
+    assert len(caught) == 1 and not list(tmp_path.iterdir())
 
 
 def test_not_a_regular_file_is_rebuilt(root: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import re
@@ -17,8 +18,9 @@ import pytest
 
 from ptxgen import tiles
 from ptxgen.build.render import render
-from ptxgen.cli import main, parser, ui, work
+from ptxgen.cli import fields, main, parser, ui, work
 from ptxgen.dispatch.emit import Difference
+from ptxgen.dispatch.explain import explain
 from ptxgen.dispatch.prove import Result
 from ptxgen.golden import Goldens, Usage
 from ptxgen.numerics.contract import OPERATIONS
@@ -91,7 +93,7 @@ def test_usage_errors_are_status_2(run) -> None:
         status, out, err = run(*argv)
         assert (status, out) == (2, "") and "usage: ptxgen" in err
     assert run("explain", "linear", 1, 1, 1, "--align", 5)[0] == 2
-    assert "takes 4, 8 or 16" in run("explain", "linear", 1, 1, 1, "--align", 5)[2]
+    assert "takes 2, 4, 8 or 16" in run("explain", "linear", 1, 1, 1, "--align", "x")[2]
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -124,17 +126,10 @@ def test_list_names_every_kernel(run) -> None:
     status, out, _ = run("list")
     head, *rows = out.splitlines()
     assert status == 0
-    assert head.split() == [
-        "kernel",
-        "family",
-        "layout",
-        "tile",
-        "threads",
-        "shared",
-        "regs",
-        "spills",
-    ]
+    columns = ["kernel", "dtype", "layout", "tier", "threads", "shared", "regs", "spills"]
+    assert head.split() == columns
     assert [row.split()[0] for row in rows] == list(tiles.SPECS)
+    assert max(map(len, [head, *rows])) <= 120
 
 
 def test_list_is_filtered(run) -> None:
@@ -144,7 +139,63 @@ def test_list_is_filtered(run) -> None:
     ]
     assert {r["layout"] for r in rows} == {"TN"}
     status, out, err = run("list", "--layout", "XY")
-    assert (status, out) == (1, "") and "layouts NN, NT, TN" in err
+    assert (status, out) == (1, "") and "--layout XY: no kernel has it; takes NN, NT, TN" in err
+
+
+def listed(run, *argv: str) -> list[str]:
+    status, out, _ = run("list", *argv, "--json")
+    assert status == 0
+    return [row["name"] for row in json.loads(out)]
+
+
+def test_the_filters_of_list(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    specs = tiles.SPECS.values()
+    some = listed(run, "--dtype", "bfloat16", "--tier", "tc", "--family", "wgmma", "--layout", "tn")
+    assert some and some == [
+        s.name for s in specs
+        if (s.dtype, s.tier, s.family, getattr(s, "layout", "")) == ("bf16", "tc", "wgmma", "TN")
+    ]  # fmt: skip
+    assert listed(run, "--match", "^mma_.*stream") == [
+        n for n in tiles.SPECS if n.startswith("mma_") and "stream" in n
+    ]
+    assert listed(run, "--arch", "sm_80", "--family", "wgmma") == []
+    assert listed(run, "--sort", "name") == sorted(tiles.SPECS)
+    shared = [tiles.SPECS[n].shared_bytes for n in listed(run, "--sort", "shared")]
+    assert shared == sorted(shared, reverse=True)
+    usage = {("sm_90a", NAME): Usage(7, 4, 4, 0, 0), ("sm_80", some[0]): Usage(7, 4, 4, 0, 0)}
+    monkeypatch.setattr("ptxgen.cli.kernels._goldens", lambda: Goldens(usage=usage))
+    assert listed(run, "--spills") == [NAME]
+    assert listed(run, "--sort", "spills")[0] == listed(run, "--sort", "regs")[0] == NAME
+    assert run("list", "--match", "(")[2].startswith("ptxgen: --match '(': missing )")
+
+
+def test_architectures_have_one_name_in_all_commands(run, cache: Path) -> None:
+    for command in (("list",), ("build", NAME), ("explain", "linear", "1", "1", "1")):
+        plain = run(*command, "--arch", "sm_90")
+        assert plain[0] == 0
+        if command[0] != "build":  # which says how long it took
+            assert run(*command, "--arch", "sm_90a") == plain
+        status, out, err = run(*command, "--arch", "sm_99")
+        assert (status, out) == (1, "")
+        assert "unknown architecture 'sm_99'; takes sm_80, sm_86" in err and err.count("\n") == 1
+
+
+def test_a_full_disk_and_a_poor_encoding_are_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = process("-m", "ptxgen", "list", stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "ptxgen: [Errno 28] No space left on device"
+    assert "Traceback" not in done.stderr
+    code = (
+        "from ptxgen.cli import main, kernels, ui;"
+        "kernels._list = lambda arguments: ui.emit('\u2026'); raise SystemExit(main(['list']))"
+    )
+    os.environ["PYTHONIOENCODING"] = "ascii"
+    try:
+        done = process("-c", code, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    finally:
+        del os.environ["PYTHONIOENCODING"]
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\\u2026\n", "")
 
 
 def test_list_shows_recorded_resources(run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,6 +220,27 @@ def test_show(run) -> None:
     assert shown["derived"]["shared_bytes"] == SPEC.shared_bytes
     assert shown["fields"] == json.loads(SPEC.canonical())
     assert shown["routes"]
+
+
+@pytest.mark.parametrize("family", ["simt", "mma", "wgmma", "reduce"])
+def test_every_part_of_a_name_and_every_field_has_a_meaning(family: str) -> None:
+    specs = [spec for spec in tiles.SPECS.values() if spec.family == family]
+    assert specs
+    for spec in specs:
+        assert all(fields.parts(spec).values()), (spec.name, fields.parts(spec))
+        rows = list(fields.table_of(spec))
+        assert [row.name for row in rows if not row.meaning] == []
+        named = [each.name for each in dataclasses.fields(spec)]
+        assert sorted(row.name for row in rows) == sorted(["family", *named])
+
+
+def test_show_decodes_the_name(run) -> None:
+    name = next(n for n, s in tiles.SPECS.items() if s.family == "wgmma" and "_r232" in n)
+    lines = [line.split() for line in run("show", name)[1].splitlines()]
+    spec = tiles.SPECS[name]
+    tile = f"{spec.bm}x{spec.bn}x{spec.bk}"
+    assert [tile, "bm", str(spec.bm), "rows", "of", "C"] in [line[:6] for line in lines]
+    assert ["r232", "registers", "232", "of"] in [line[:4] for line in lines]
 
 
 def test_show_knows_every_route_of_every_kernel(run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,8 +292,44 @@ def test_build(run, cache: Path) -> None:
     again = run("build", NAME, "--arch", "sm_80")[1].splitlines()
     assert again[1].split()[-1] == "cached"
     assert again[2].startswith("1 kernel, 0 compiled") and "1 from the cache" in again[2]
-    status, _, err = run("build", NAME, "--arch", "sm_1")
-    assert status == 1 and "unknown architecture 'sm_1'" in err
+    for jobs in (-1, 0):
+        status, out, err = run("build", NAME, "-j", jobs)
+        assert (status, out) == (
+            1,
+            "",
+        ) and err == f"ptxgen: {jobs} compilations at a time; takes 1 or more\n"
+
+
+def test_build_for_a_model(run, cache: Path) -> None:
+    status, out, err = run("build", "--for", "linear", "1..40", 48, 66, "--dtype", "f16")
+    built = [line.split()[0] for line in out.splitlines()[1:-1]]
+    expected = {}
+    for m in range(1, 41):  # rows of 66 elements are 4 bytes off, and a row alone is not
+        found = explain("linear", m, 48, 66, dtype="f16", align=(16 if m == 1 else 4, 16))
+        expected.update(dict.fromkeys(found.choice.kernels))
+    assert status == 0 and built == list(expected) and len(built) > 1
+    said = err.splitlines()[0]
+    assert said.startswith("linear 1..40 48 66 kn f16 tc on NVIDIA H200 (sm_90, 132 SMs): ")
+    assert said.endswith(f"40 problems, served by {len(built)} kernels")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("linear", "x", 1, 1), "'x' is no size"),
+        (("linear", "5..1", 1, 1), "'5..1' has no sizes"),
+        (("linear", "0..1", 1, 1), "'0..1' has no sizes"),
+        (("linear", "1..99999999999999999999", 1, 1), "takes up to 1000000"),
+        (("lineal", 1, 1, 1), "unknown operation 'lineal'"),
+        (("linear", 1, 1, 1, "--layout", "xx"), "unknown layout of linear 'xx'"),
+        (("linear", 1, 1, 1, "--dtype", "int4"), "--dtype is 'int4'; takes 'float32'"),
+        (("linear", 1, 1, 1, "--tier", "tc"), "f32 tc"),
+        (("linear", 1, 1, 1, "--arch", "sm_80"), "takes no SPEC and no --arch"),
+    ],
+)  # fmt: skip
+def test_build_for_nothing_is_one_line(argv: tuple[object, ...], said: str, run) -> None:
+    status, out, err = run("build", "--for", *argv)
+    assert (status, out) == (1, "") and said in err and err.count("\n") == 1
 
 
 def test_a_compile_error_names_its_log(run, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,15 +352,42 @@ def test_a_compile_error_names_its_log(run, cache: Path, monkeypatch: pytest.Mon
 def test_explain(op: str, run) -> None:
     status, out, _ = run("explain", op, 16, 128, 4096)
     assert status == 0 and out.startswith(f"{op} M=16 N=128 K=4096")
+    assert len(out.splitlines()) <= 7 and "--all lists them" in out
+    whole = run("explain", op, 16, 128, 4096, "--all")[1]
+    assert "winner: route" in whole and "also correct:" in whole
     found = json.loads(run("explain", op, 16, 128, 4096, "--align", "4,8", "--json")[1])
     winner = found["candidates"][found["choice"]["route"]]
     assert winner["kernels"] == found["choice"]["kernels"] and not winner["failures"]
     assert (found["values"]["ALIGN_A"], found["values"]["ALIGN_B"]) == (4, 8)
 
 
-def test_explain_takes_the_names_that_build_takes(run) -> None:
-    plain = run("explain", "linear", 1, 2, 3, "--arch", "sm_90")
-    assert run("explain", "linear", 1, 2, 3, "--arch", "sm_90a") == plain
+def test_explain_is_brief(run) -> None:
+    status, out, _ = run("explain", "linear_wgrad", 8192, 3072, 768)
+    assert status == 0
+    found = explain("linear_wgrad", 8192, 3072, 768)
+    for launch in found.launches:
+        assert f"{launch.kernel}: grid {launch.grid}, block {launch.block}," in out
+    assert f"scratch  {ui.size(found.choice.workspace)}\n" in out
+    assert f"{found.values['CHUNKS']} chunks of {found.choice.chunk}" in out
+    assert f"because  {found.winner.reason}" in out
+    assert f"{len(found.also_correct)} later correct" in out
+
+
+def test_explain_of_a_gpu_without_a_profile(run) -> None:
+    status, out, err = run("explain", "linear", 1, 2, 3, "--gpu", "NVIDIA A100")
+    assert (status, out) == (1, "")
+    assert "no profile of 'NVIDIA A100' (of: NVIDIA H200 with 132 SMs); give its arch" in err
+    own = ("--arch", "sm_80", "--sms", 108)
+    status, out, _ = run("explain", "linear", 1, 2, 3, "--gpu", "NVIDIA A100", *own)
+    said = "no profile of NVIDIA A100 with 108 SMs: routed by its architecture"
+    assert status == 0 and said in out
+    assert said in run("explain", "linear", 1, 2, 3, "--gpu", "NVIDIA A100", *own, "--all")[1]
+    assert said not in run("explain", "linear", 1, 2, 3, *own)[1]
+
+
+def test_explain_takes_operands_of_16_bits_off_4_bytes(run) -> None:
+    status, out, _ = run("explain", "linear", 8, 9, 11, "--dtype", "bf16", "--align", 2)
+    assert status == 0 and "aligned to 2 bytes" in out
 
 
 @pytest.mark.parametrize(
@@ -262,7 +397,10 @@ def test_explain_takes_the_names_that_build_takes(run) -> None:
         (("linear", 0, 1, 1), "M=0"),
         (("linear", 1, 1, 1, "--layout", "xx"), "unknown layout"),
         (("linear", 1, 1, 1, "--arch", "sm_1"), "unknown architecture"),
-        (("linear", 1, 1, 1, "--dtype", "int4"), "unknown dtype"),
+        (("linear", 1, 1, 1, "--dtype", "int4"), "dtype is 'int4'; takes 'float32', "),
+        (("linear", 1, 1, 1, "--sms", 0), "sms is 0; takes 1 or more"),
+        (("linear", 1, 1, 1, "--sms", -5), "sms is -5; takes 1 or more"),
+        (("linear", 1, 1, 1, "--align", 2), "operands of float32 are aligned to 4, 8, 16"),
     ],
 )
 def test_explain_errors_are_one_line(argv: tuple[object, ...], said: str, run) -> None:
@@ -314,7 +452,7 @@ def test_prove(run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("ptxgen.dispatch.prove.prove", without_z3)
     status, _, err = run("prove")
-    assert status == 1 and "pip install z3-solver" in err
+    assert status == 1 and "the package z3, " in err and "pip install 'ptxgen[test]'" in err
 
 
 # -- cache, env, demo, bench ---------------------------------------------------------
@@ -377,12 +515,21 @@ def test_demo_computes_on_the_cpu_device(run) -> None:
     assert re.findall("in (.+), forward", out) == ["float32", "float16"]
     assert out.count("have the same bits") == 2 * 4
     assert "device: cpu:0, PTX interpreter" in out
+    assert out.count("against NumPy: all ") == 2 * 3
     assert "ran simt_" in out and re.search("ran (w?g?mma)_", out)
     status, out, _ = run("demo", "--device", "cpu", "--dtype", "bfloat16", *SMALL)
     assert status == 0 and re.findall("in (.+), forward", out) == ["bfloat16"]
     assert out.count("have the same bits") == 4
     assert run("demo", "--batch", 0)[0] == 1
     assert run("demo", "--device", "tpu")[0] == 1
+
+
+def test_demo_says_how_far_it_is(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ui, "_PLAIN_EVERY_S", 0.0)
+    status, out, err = run("demo", "--device", "cpu", "--dtype", "float32", *SMALL)
+    assert status == 0 and "each row of y, computed alone: 1/3, 0 s" in err
+    steps = re.findall(r"^  (y|dx|dw) = .*: ran .* \([0-9.]+ s\)$", out, re.MULTILINE)
+    assert steps == ["y", "dx", "dw"]
 
 
 def test_demo_says_where_bits_differ(run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,7 +247,7 @@ DEVICE = {"arch": "sm_90", "sms": 132, "align_a": 16, "align_b": 16}
     [
         ({"op": "gemm"}, "unknown operation 'gemm'; accepted: 'linear', 'linear_dgrad'"),
         ({"layout": "nn"}, "unknown layout of linear 'nn'; accepted: 'kn', 'nk'"),
-        ({"arch": "sm_70"}, "unknown architecture 'sm_70'; accepted: 'sm_120', 'sm_80'"),
+        ({"arch": "sm_70"}, "unknown architecture 'sm_70'; accepted: 'sm_100', 'sm_103'"),
         (
             {"dtype": "f64"},
             "unknown dtype and tier of linear .kn. 'f64 simt'; accepted: 'bf16 simt', 'bf16 tc', "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from bits import NUMPY, operand, same_bits
 from numpy.typing import NDArray
 from test_reference_f32 import assert_same
 
+import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, PtxgenError, ShapeError
 from ptxgen.numerics.contract import (
@@ -357,3 +359,49 @@ def test_refusals_name_the_argument(
         getattr(reference, op)(**arguments)
     for part in parts:
         assert part in str(caught.value)
+
+
+# -- as the library is called --------------------------------------------------------------
+OPERANDS = {
+    "linear": ((3, 4), (4, 5)), "linear_dgrad": ((3, 5), (4, 5)), "linear_wgrad": ((3, 4), (3, 5)),
+    "matmul": ((3, 4), (4, 5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", OPERANDS)
+def test_takes_the_arguments_of_the_library(op):
+    theirs, ours = (inspect.signature(getattr(room, op)).parameters for room in (ptxgen, reference))
+    assert theirs.keys() <= ours.keys()
+    assert {n: p.default for n, p in theirs.items()} == {n: ours[n].default for n in theirs}
+    rng = np.random.default_rng(8)
+    operands = [rng.standard_normal(shape).astype(np.float16) for shape in OPERANDS[op]]
+    for kind in (np.float16, np.float32):
+        expected = getattr(reference, op)(*operands, out_dtype=kind)
+        out = np.full(expected.shape, 7, kind)
+        got = getattr(reference, op)(*operands, out=out, kernel="any", stream=3)
+        assert got is out
+        same_bits(out, expected)
+    with pytest.raises(ShapeError, match=r"out is float32 of shape \[9, 9\]; expected float32 of"):
+        getattr(reference, op)(*operands, out=np.zeros((9, 9), np.float32))
+    with pytest.raises(DtypeError, match="out is a list; takes a NumPy array"):
+        getattr(reference, op)(*operands, out=[])
+    frozen = np.zeros(expected.shape, np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(ShapeError, match="out is read-only"):
+        getattr(reference, op)(*operands, out=frozen)
+    if op != "linear_wgrad":
+        with pytest.raises(TypeError, match="accumulate"):
+            getattr(reference, op)(*operands, out=out, accumulate=True)
+
+
+def test_accumulates_as_the_library_does():
+    rng = np.random.default_rng(9)
+    x, dy, old = (rng.standard_normal(s, dtype=np.float32) for s in ((3, 4), (3, 5), (4, 5)))
+    out = old.copy()
+    assert reference.linear_wgrad(x, dy, out=out, accumulate=True) is out
+    same_bits(out, reference.linear_wgrad(x, dy, out_old=old))
+    assert (out != reference.linear_wgrad(x, dy)).any()
+    with pytest.raises(OptionError, match="accumulate=True adds to out, but out is None"):
+        reference.linear_wgrad(x, dy, accumulate=True)
+    with pytest.raises(OptionError, match="pass one"):
+        reference.linear_wgrad(x, dy, out=out, out_old=old, accumulate=True)

@@ -36,7 +36,7 @@ from ptxgen.spec import (
     WgmmaSpec,
 )
 from ptxgen.spec.wgmma import COORDINATE_MAX
-from ptxgen.tiles import ROUTES, SPECS
+from ptxgen.tiles import ROUTES, SPECS, by_name
 
 BASE: dict[str, Any] = {
     "layout": "NN",
@@ -394,7 +394,10 @@ def test_specs_run_on_an_architecture_that_has_room(name: str) -> None:
     for arch in ARCHITECTURES.values():
         fits = spec.shared_bytes <= arch.shared_per_cta
         new_enough = arch.compute >= ARCHITECTURES[oldest].compute
-        assert spec.runs_on(arch.name) == (fits and new_enough)
+        only_there = spec.family == "wgmma"  # whose instructions no other architecture has
+        assert spec.runs_on(arch.name) == (
+            arch.name == oldest if only_there else fits and new_enough
+        )
     assert spec.runs_on(oldest)
 
 
@@ -427,3 +430,13 @@ def test_a_route_needs_what_its_kernels_need() -> None:
     assert route.name == split.name and route.workspace == split.workspace
     env = {"M": 1 << 14, "N": 1 << 12, "CHUNKS": 1, "ALIGN_B": 16, "ALIGN_A": 16}
     assert route.requires.evaluate(env) and not route.requires.evaluate({**env, "CHUNKS": 2})
+
+
+def test_two_kernels_of_one_name_are_refused() -> None:
+    route = ROUTES["NN", "rows", "f32", "simt"][0]
+    kernel = route.kernels[0]
+    assert by_name([route, route]) == {k.name: k for k in route.kernels}
+    other = dataclasses.replace(kernel, min_arch="sm_90")  # which its name does not tell
+    assert other.name == kernel.name
+    with pytest.raises(SpecError, match=f"two kernels are named {kernel.name}: "):
+        by_name([route, Route((other,), route.prefer, route.reason)])

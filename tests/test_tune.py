@@ -429,6 +429,10 @@ def change(profile: dict[str, Any], what: str) -> None:
         "a table": lambda: profile["tables"].update({"NN rows f64 simt": table}),
         "a layout": lambda: profile["tables"].update({"XX rows f32 simt": table}),
         "a bound": lambda: rule.update(m=[0, 4]),
+        "an empty range": lambda: rule.update(n=[5, 1]),
+        "half a bound": lambda: rule.update(k=[1.5, None]),
+        "half an alignment": lambda: rule.update(align=[1.5, 4]),
+        "an alignment": lambda: rule.update(align=[4, -1]),
         "a field": lambda: rule.update(why="because"),
         "a gpu": lambda: profile.update(gpu="NVIDIA H100"),
         "an arch": lambda: profile.update(arch="sm_1"),
@@ -447,7 +451,17 @@ def change(profile: dict[str, Any], what: str) -> None:
         ("a tail", "names the kernel simt_nn_f32_gone"),
         ("a table", "NN rows f64 simt, is about a table that there is not"),
         ("a layout", "no profile.*names no table"),
-        ("a bound", "no profile.*bounds no size"),
+        ("a bound", r"no profile.*rule of simt_nn_f32_\w+: m is \[0, 4\]; takes whole numbers"),
+        ("an empty range", r"no profile.*rule of simt_nn_f32_\w+: n is \[5, 1\]; the least comes"),
+        ("half a bound", r"no profile.*rule of simt_nn_f32_\w+: k is \[1\.5, None\]; takes whole"),
+        (
+            "half an alignment",
+            r"no profile.*rule of simt_nn_f32_\w+: align is \[1\.5, 4\]; takes two",
+        ),
+        (
+            "an alignment",
+            r"no profile.*rule of simt_nn_f32_\w+: align is \[4, -1\]; takes two of 1, 2",
+        ),
         ("a field", "no profile.*why"),
         ("a gpu", "holds the profile h100_132"),
         ("an arch", "sm_1"),
@@ -477,12 +491,13 @@ def test_committed_profiles_are_current() -> None:
 def test_a_profile_decides_on_its_gpu_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = measured_profile(NN, tmp_path)
     with dispatched(monkeypatch, emit.measured([profile])):
-        monkeypatch.setattr(emit, "profiles", lambda: (profile,))
+        for user in ("emit", "explain"):
+            monkeypatch.setattr(f"ptxgen.dispatch.{user}.profiles", lambda: (profile,))
         assert explain("linear", 4, 4096, 4096).profile == "h200_132"
         assert "profile h200_132" in str(explain("linear", 4, 4096, 4096))
         for given in (
             {"sms": 114, "gpu": "NVIDIA H200"},
-            {"sms": 132, "gpu": "NVIDIA H100"},
+            {"sms": 132, "gpu": "NVIDIA H100", "arch": "sm_90"},
             {"sms": 132, "arch": "sm_80", "gpu": "NVIDIA H200"},
             {"sms": 132, "arch": "sm_90"},
         ):

@@ -132,10 +132,11 @@ def alignment(tensor: Any) -> int:
 
 def target() -> tuple[str, int, str]:
     """The current device's architecture, as the dispatcher names it, its SMs, and its name."""
+    from ptxgen.ops.launch import architecture
     from ptxgen.runtime import get_device
 
     device = get_device("cuda")
-    return device.arch.rstrip("af"), device.sms, device.gpu
+    return architecture(device), device.sms, device.gpu
 
 
 def kernels_of(case: Case, align: tuple[int, int]) -> tuple[str, ...]:

@@ -79,6 +79,10 @@ class Entry:
     meta: Mapping[str, Any]
 
 
+Check = Callable[[Entry], str | None]
+"""Why an entry cannot be used, or None."""
+
+
 @dataclass(frozen=True)
 class CacheInfo:
     """What :meth:`Cache.info` found. ``trusted`` is empty, or why the directory is not used."""
@@ -108,8 +112,12 @@ class Cache:
         self._warned: set[str] = set()
         self._warning = threading.Lock()
 
-    def get(self, key: Key) -> Entry | None:
-        """The entry of ``key``, or None. A bad one on disk is removed, with a warning."""
+    def get(self, key: Key, check: Check | None = None) -> Entry | None:
+        """The entry of ``key``, or None. A bad one on disk is removed, with a warning.
+
+        ``check`` says of an entry from the disk, sound as far as the cache can tell, why its
+        user cannot use it, or None.
+        """
         entry = self._memory.get(key.digest)
         if entry is not None:
             return entry
@@ -118,6 +126,8 @@ class Cache:
         path = self._path(key)
         try:
             entry = _read(path, key.digest)
+            if check is not None and (fault := check(entry)):
+                raise _BadEntryError(fault)
         except FileNotFoundError:
             return None
         except (_BadEntryError, OSError) as reason:
@@ -131,17 +141,20 @@ class Cache:
         self._memory[key.digest] = entry
         return entry
 
-    def get_or_build(self, key: Key, build: Callable[[], Entry]) -> tuple[Entry, bool]:
+    def get_or_build(
+        self, key: Key, build: Callable[[], Entry], check: Check | None = None
+    ) -> tuple[Entry, bool]:
         """The entry of ``key`` and True, or what ``build()`` returned, now stored, and False.
 
         Of concurrent callers, in this process or in others, one builds and the others wait
-        for it. An exception of ``build`` is passed on and nothing is stored.
+        for it. An exception of ``build`` is passed on and nothing is stored. ``check`` as for
+        :meth:`get`.
         """
-        entry = self.get(key)
+        entry = self.get(key, check)
         if entry is not None:
             return entry, True
         with self._locked(key) as locked:
-            entry = self.get(key)  # another may have built it while this one waited
+            entry = self.get(key, check)  # another may have built it while this one waited
             if entry is not None:
                 return entry, True
             entry = build()
@@ -203,6 +216,14 @@ class Cache:
     def _path(self, key: Key) -> Path:
         return self.root / (key.digest + _ENTRY)
 
+    def _make(self) -> None:
+        """Makes the directory, if it is missing; raises OSError."""
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except RecursionError:  # pathlib's, for paths of a thousand folders
+            text = os.strerror(errno.ENAMETOOLONG)
+            raise OSError(errno.ENAMETOOLONG, text, str(self.root)) from None
+
     def _files(self, suffix: str) -> list[Path]:
         """This cache's own files of one kind, sorted; a missing directory has none."""
         try:
@@ -257,7 +278,7 @@ class Cache:
         if not self._usable():
             return
         try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._make()
             if sweep:  # under the lock of this key its temporaries have no living writer
                 for path in self._files(_TEMPORARY):
                     if path.name.startswith(key.digest):
@@ -274,7 +295,7 @@ class Cache:
             return
         with contextlib.ExitStack() as stack:
             try:
-                self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._make()
                 lock = _lock_file(self.root / (key.digest + _LOCK), patience_s=_LOCK_PATIENCE_S)
                 stack.enter_context(lock)
                 locked = True
@@ -284,9 +305,12 @@ class Cache:
 
 
 def default_root() -> Path:
-    """``$PTXGEN_CACHE_DIR``, or ``ptxgen`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``."""
+    """``$PTXGEN_CACHE_DIR``, or ``ptxgen`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``.
+
+    A leading ``~`` is the home directory, also where no shell has seen it.
+    """
     if chosen := os.environ.get("PTXGEN_CACHE_DIR"):
-        return Path(chosen)
+        return Path(os.path.expanduser(chosen))
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not base.is_absolute():  # unset, or to be ignored by the XDG specification
         base = Path(os.path.expanduser("~/.cache"))
@@ -342,8 +366,10 @@ def _unpack(data: bytes, digest: str) -> Entry:
     try:
         owner, meta, image = body.split(b"\n", 2)
         entry = Entry(image, json.loads(meta))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _BadEntryError(f"malformed ({error})") from None
+    if not isinstance(entry.meta, dict):
+        raise _BadEntryError(f"malformed (metadata is a JSON {type(entry.meta).__name__})")
     if owner != digest.encode("ascii"):
         raise _BadEntryError(f"it holds the kernel of another key, {owner!r}")
     return entry

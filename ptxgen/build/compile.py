@@ -16,12 +16,12 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from types import EllipsisType
 from typing import Any
 
 from ptxgen.build.cache import Cache, Entry, Key, default_cache
-from ptxgen.errors import CompileError
+from ptxgen.errors import CompileError, OptionError
 
 
 @dataclass(frozen=True)
@@ -203,9 +203,12 @@ def compile_many(
 
     Threads, not processes: the binding releases the GIL and NVRTC compiles concurrently, so
     they scale as processes do without starting any. ``workers`` defaults to the CPUs that this
-    process may use. ``progress(done, total, job)`` is called in the caller's thread after each
-    job. The first failure (in time) cancels what has not started and is raised.
+    process may use; less than 1 is an OptionError. ``progress(done, total, job)`` is called in the
+    caller's thread after each job. The first failure (in time) cancels what has not started and is
+    raised.
     """
+    if workers is not None and workers < 1:
+        raise OptionError(f"{workers} compilations at a time; takes 1 or more")
     todo = list(jobs)
     total = len(todo)
     with ThreadPoolExecutor(workers or _cpus(), thread_name_prefix="nvrtc") as pool:
@@ -229,11 +232,12 @@ def compile_job(job: Job, *, cache: Cache | EllipsisType | None = ...) -> Compil
     # Loading NVRTC costs more than a warm start may, so a hit trusts the version that is
     # installed; what is stored goes under the version that the compiler itself states.
     installed = _installed_version()
+    check = functools.partial(_fault, job)
     if installed is not None:
-        entry = store.get(job.key(installed))
+        entry = store.get(job.key(installed), check)
         if entry is not None:
             return _compiled(job, entry, cached=True)
-    entry, cached = store.get_or_build(job.key(toolchain_version()), lambda: _build(job))
+    entry, cached = store.get_or_build(job.key(toolchain_version()), lambda: _build(job), check)
     return _compiled(job, entry, cached=cached)
 
 
@@ -321,12 +325,32 @@ def _compile_as(kind: str, job: Job, cache: Cache | EllipsisType | None) -> Comp
     return compile_job(job, cache=cache)
 
 
-def _compiled(job: Job, entry: Entry, *, cached: bool) -> Compiled:
+def _has_kernel(job: Job, image: bytes) -> bool:
+    """Whether an image is of the kind of ``job``, and has its kernel."""
     if job.kind == "ptx":
-        present = re.search(rb"\.entry\s+" + job.name.encode() + rb"\b", entry.image) is not None
-    else:
-        present = b"\0.text." + job.name.encode() + b"\0" in entry.image  # a section's name
-    if not present:
+        return re.search(rb"\.entry\s+" + job.name.encode() + rb"\b", image) is not None
+    section = b"\0.text." + job.name.encode() + b"\0"
+    return image.startswith(b"\x7fELF") and section in image
+
+
+def _fault(job: Job, entry: Entry) -> str | None:
+    """Why a cached entry is not what a compilation of ``job`` leaves, or None."""
+    log, resources = entry.meta.get("log"), entry.meta.get("resources")
+    if not isinstance(log, str) or not isinstance(resources, dict):
+        return "its metadata has no log or no resources"
+    values = resources.get(job.name)
+    names = [each.name for each in fields(Resources)]
+    if values is not None and not (
+        isinstance(values, dict)
+        and sorted(values) == sorted(names)
+        and all(type(value) is int for value in values.values())
+    ):
+        return f"its metadata has no resources of {job.name}"
+    return None if _has_kernel(job, entry.image) else f"its image has no kernel {job.name}"
+
+
+def _compiled(job: Job, entry: Entry, *, cached: bool) -> Compiled:
+    if not _has_kernel(job, entry.image):
         raise CompileError(
             f'{job.name} for {job.arch}: the source has no kernel extern "C" {job.name}',
             log=entry.meta["log"],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import sys
 import warnings
@@ -29,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="ptxgen",
         description="A kernel compiler and a library of deterministic, batch-invariant GPU "
-        "operations. All but timings, and demo's computing, work without a GPU.",
+        "operations. All but timings (bench, tune) works without a GPU.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -42,6 +44,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # where the encoding has not all we say
     arguments = parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
@@ -50,8 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # so that a closed pipe shows here
         return status
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. The interpreter flushes once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()  # the reader (head, less) has seen enough
         return 0
     except KeyboardInterrupt:
         note("ptxgen: interrupted")
@@ -64,6 +68,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, CompileError) and error.log and (path := _keep_log(error)):
             note(f"  the compiler's whole log is in {path}")
         return 1
+    except OSError as error:  # what is written to is full, or gone
+        _silence()
+        note(f"ptxgen: {error}")
+        return 1
+
+
+def _silence() -> None:
+    """Sends what is still to be written nowhere: the interpreter flushes once more at exit."""
+    with contextlib.suppress(OSError):  # an stdout without a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

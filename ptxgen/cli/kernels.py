@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import itertools
 import json
+import math
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +17,16 @@ from ptxgen.cli.ui import Progress, emit, emit_json, note, pairs, plural, size, 
 from ptxgen.errors import OptionError
 
 if TYPE_CHECKING:
-    from ptxgen.build.cache import Entry, Key
+    from ptxgen.build.cache import Check, Entry, Key
     from ptxgen.golden import Goldens, Usage
     from ptxgen.spec import KernelSpec
 
-DEFAULT_ARCH = "sm_90a"
+DEFAULT_ARCH = "sm_90"
+
+
+_PROBLEMS_MAX = 1_000_000
+"""Of one --for: some ten seconds of looking."""
+_SORTS = ("name", "threads", "shared", "regs", "spills")
 
 
 class UnknownSpecError(OptionError):
@@ -28,10 +36,22 @@ class UnknownSpecError(OptionError):
 def add_commands(commands: Any) -> None:
     """Adds this module's commands to the parser."""
     command = commands.add_parser("list", help="the kernels, with tile, threads and resources")
-    command.add_argument("--family", help="only kernels of this family, such as simt")
-    command.add_argument("--layout", type=str.upper, help="only NN, NT, TN or TT")
+    for what, text in (
+        ("dtype", "only kernels of operands of this dtype, such as bf16"),
+        ("tier", "only simt or tc"),
+        ("family", "only kernels of this family, such as wgmma"),
+        ("layout", "only NN, NT, TN or TT"),
+        ("match", "only kernels in whose name this regular expression is found"),
+    ):
+        command.add_argument(f"--{what}", help=text)
+    command.add_argument("--spills", action="store_true", help="only kernels that spill registers")
     command.add_argument(
-        "--arch", default=DEFAULT_ARCH, help="whose registers and spills (default: %(default)s)"
+        "--sort", choices=_SORTS, help="largest first; name: alphabetically (default: the tables')"
+    )
+    command.add_argument(
+        "--arch",
+        default=DEFAULT_ARCH,
+        help="whose registers and spills; only kernels that run on it (default: %(default)s)",
     )
     command.add_argument("--json", action="store_true", help="for programs: all architectures")
     command.set_defaults(run=_list)
@@ -61,9 +81,20 @@ def add_commands(commands: Any) -> None:
         "--arch",
         action="append",
         metavar="ARCH",
-        help="sm_80, sm_90a, sm_120 ...; may be repeated (default: the GPU's, or sm_90a)",
+        help="sm_80, sm_90, sm_120 ...; may be repeated (default: the GPU's, or sm_90)",
     )
     command.add_argument("-j", "--jobs", type=int, metavar="N", help="compilations at a time")
+    command.add_argument(
+        "--for",
+        dest="problems",
+        nargs=4,
+        metavar=("OP", "M", "N", "K"),
+        help="just the kernels that serve an operation of these sizes, each a number or a range "
+        "such as 1..32, for contiguous operands on the GPU that there is, or an H200",
+    )
+    command.add_argument("--dtype", default="float32", help="with --for (default: %(default)s)")
+    command.add_argument("--tier", default="auto", help="with --for (default: %(default)s)")
+    command.add_argument("--layout", help="with --for: kn or nk (matmul: nn, nt, tn, tt)")
     command.set_defaults(run=_build)
 
 
@@ -115,29 +146,36 @@ def _goldens() -> Goldens:
 def _list(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
+    from ptxgen.spec import architecture_named
     from ptxgen.tiles import SPECS
 
+    arch = architecture_named(arguments.arch)
     goldens = _goldens()
+    usage = {name: use for (target, name), use in goldens.usage.items() if target == arch.target}
     chosen = [
         spec
-        for spec in SPECS.values()
-        if arguments.family in (None, _family(spec)) and arguments.layout in (None, layout_of(spec))
+        for spec in _filtered(arguments)
+        if spec.runs_on(arch.name) and (not arguments.spills or _spills(usage.get(spec.name)))
     ]
-    if not chosen:
-        families = sorted({_family(spec) for spec in SPECS.values()})
-        layouts = sorted({layout_of(spec) or "" for spec in SPECS.values()} - {""})
-        raise OptionError(
-            f"no kernel has family {arguments.family or 'any'} and layout "
-            f"{arguments.layout or 'any'}; families are {', '.join(families)}, layouts "
-            f"{', '.join(layouts)}"
-        )
+    if arguments.sort == "name":
+        chosen.sort(key=lambda spec: spec.name)
+    elif arguments.sort:
+        key = {
+            "threads": lambda spec: spec.threads,
+            "shared": lambda spec: spec.shared_bytes,
+            "regs": lambda spec: usage[spec.name].registers if spec.name in usage else 0,
+            "spills": lambda spec: _spills(usage.get(spec.name)) or 0,
+        }[arguments.sort]
+        chosen.sort(key=key, reverse=True)
     if arguments.json:
         emit_json(
             [
                 {
                     "name": spec.name,
-                    "family": _family(spec),
+                    "family": spec.family,
                     "layout": layout_of(spec),
+                    "dtype": spec.dtype,
+                    "tier": spec.tier,
                     "tile": tile_of(spec),
                     "threads": spec.threads,
                     "shared_bytes": spec.shared_bytes,
@@ -149,63 +187,89 @@ def _list(arguments: argparse.Namespace) -> None:
         return
     rows = []
     for spec in chosen:
-        use = resources(spec, goldens).get(arguments.arch)
+        use = usage.get(spec.name)
         rows.append(
             (
                 spec.name,
-                _family(spec),
+                spec.dtype,
                 layout_of(spec),
-                tile_of(spec),
+                spec.tier,
                 spec.threads,
                 spec.shared_bytes,
                 use.registers if use else None,
-                use.spill_stores + use.spill_loads if use else None,
+                _spills(use),
             )
         )
-    emit(table(rows, ("kernel", "family", "layout", "tile", "threads", "shared", "regs", "spills")))
-    if not any((arguments.arch, spec.name) in goldens.usage for spec in chosen):
+    if rows:
+        header = ("kernel", "dtype", "layout", "tier", "threads", "shared", "regs", "spills")
+        emit(table(rows, header))
+    note(f"{len(rows)} of {plural(len(SPECS), 'kernel')}")
+    if chosen and not any(spec.name in usage for spec in chosen):
         known = ", ".join(dict.fromkeys(arch for arch, _ in goldens.usage)) or "none yet"
-        note(f"no resources are recorded for {arguments.arch} (recorded: {known})")
+        note(f"no resources are recorded for {arch.name} (recorded: {known})")
 
 
-def _family(spec: KernelSpec) -> str:
-    return str(getattr(spec, "family", type(spec).__name__))
+def _filtered(arguments: argparse.Namespace) -> list[KernelSpec]:
+    """The kernels that --dtype, --tier, --family, --layout and --match admit."""
+    from ptxgen.numerics.dtype import SHORT
+    from ptxgen.tiles import SPECS
+
+    found = list(SPECS.values())
+    asked: dict[str, Callable[[KernelSpec], str | None]] = {
+        "dtype": lambda spec: spec.dtype,
+        "tier": lambda spec: spec.tier,
+        "family": lambda spec: spec.family,
+        "layout": lambda spec: layout_of(spec),
+    }
+    for what, value_of in asked.items():
+        wanted = getattr(arguments, what)
+        if wanted is None:
+            continue
+        wanted = wanted.upper() if what == "layout" else SHORT.get(wanted, wanted)
+        known = dict.fromkeys(value for spec in SPECS.values() if (value := value_of(spec)))
+        if wanted not in known:
+            raise OptionError(f"--{what} {wanted}: no kernel has it; takes {', '.join(known)}")
+        found = [spec for spec in found if value_of(spec) == wanted]
+    if arguments.match is not None:
+        try:
+            pattern = re.compile(arguments.match)
+        except re.error as error:
+            raise OptionError(f"--match {arguments.match!r}: {error}") from error
+        found = [spec for spec in found if pattern.search(spec.name)]
+    return found
+
+
+def _spills(use: Usage | None) -> int | None:
+    """Bytes spilled, if that is recorded."""
+    return None if use is None else use.spill_stores + use.spill_loads
 
 
 def uses(spec: KernelSpec) -> list[dict[str, Any]]:
-    """The routes that launch ``spec``: table, index in it, operations, prefer and reason."""
-    from ptxgen.numerics.contract import OPERATIONS
-    from ptxgen.tiles import ROUTES
+    """The routes that launch ``spec``: table, dtype, index in it, prefer and reason."""
+    from ptxgen.tiles import TABLES
 
     found = []
-    for (layout, plan, dtype, tier), routes in ROUTES.items():
-        operations = [
-            f"{operation.name} ({argument})"
-            for operation in OPERATIONS.values()
-            for argument, product in operation.products.items()
-            if operation.plan_name == plan and product.layout == layout
-        ]
-        for index, route in enumerate(routes):
-            if spec.name in (kernel.name for kernel in route.kernels):
-                found.append(
-                    {
-                        "layout": layout,
-                        "plan": plan,
-                        "dtype": dtype,
-                        "tier": tier,
-                        "route": index,
-                        "kernels": [kernel.name for kernel in route.kernels],
-                        "operations": operations,
-                        "prefer": str(route.prefer),
-                        "reason": route.reason,
-                    }
-                )
+    for key, routed in TABLES.items():
+        for dtype in routed.dtypes:
+            for index, route in enumerate(route.of(dtype) for route in routed.routes):
+                if spec.name in (kernel.name for kernel in route.kernels):
+                    found.append(
+                        {
+                            "table": list(key),
+                            "dtype": dtype,
+                            "route": index,
+                            "kernels": [kernel.name for kernel in route.kernels],
+                            "prefer": str(route.prefer),
+                            "reason": route.reason,
+                        }
+                    )
     return found
 
 
 def _show(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
+    from ptxgen.cli.fields import table_of
     from ptxgen.spec import ARCHITECTURES
 
     spec = find(arguments.spec)
@@ -233,10 +297,9 @@ def _show(arguments: argparse.Namespace) -> None:
         )
         return
     emit(spec.name)
-    for line in spec.describe():
-        emit(f"  {line}")
-    emit("\nfields")
-    emit(pairs((name, _plain(value)) for name, value in fields.items()))
+    emit(f"  contract {spec.contract}: {spec.contract.step}")
+    emit("\nfields, and the part of the name that tells each")
+    emit(table(table_of(spec), ("part", "field", "value", "meaning"), indent="  "))
     emit("\nderived")
     emit(pairs((name.replace("_", " "), _plain(value)) for name, value in derived.items()))
     emit("\nroutes")
@@ -290,12 +353,12 @@ def _render(arguments: argparse.Namespace) -> None:
 def _build(arguments: argparse.Namespace) -> None:
     """Compiles kernels to cubins in the cache, so that first calls find them there.
 
-    Without SPEC all kernels are built; those that do not fit an architecture are left out.
+    Without SPEC and --for all kernels are built. Those that do not fit an architecture are left
+    out.
     """
     from ptxgen.build.cache import Cache
     from ptxgen.build.compile import Job, compile_many, toolchain_version
     from ptxgen.build.render import render
-    from ptxgen.spec import ARCHITECTURES
 
     class Stopwatch(Cache):
         """The cache, which also takes the time of what it must build."""
@@ -304,24 +367,27 @@ def _build(arguments: argparse.Namespace) -> None:
             super().__init__()
             self.seconds: dict[str, float] = {}
 
-        def get_or_build(self, key: Key, build: Callable[[], Entry]) -> tuple[Entry, bool]:
+        def get_or_build(
+            self, key: Key, build: Callable[[], Entry], check: Check | None = None
+        ) -> tuple[Entry, bool]:
             def timed() -> Entry:
                 start = time.monotonic()
                 entry = build()
                 self.seconds[key.digest] = time.monotonic() - start
                 return entry
 
-            return super().get_or_build(key, timed)
+            return super().get_or_build(key, timed, check)
 
+    archs = _targets(arguments.arch)
     jobs: list[Job] = []
     shared: dict[str, int] = {}
-    for spec in selected(arguments.spec):
+    specs = selected(_serving(arguments) if arguments.problems else arguments.spec)
+    for spec in specs:
         source = render(spec)
         shared[spec.name] = spec.shared_bytes
-        for arch in arguments.arch or [_local_arch()]:
-            base = arch.rstrip("af")
-            if base not in ARCHITECTURES or spec.runs_on(base):
-                jobs.append(Job(source, spec.name, arch))
+        for arch, target in archs.items():
+            if spec.runs_on(arch):
+                jobs.append(Job(source, spec.name, target))
             else:
                 note(f"{spec.name} does not run on {arch}: left out")
     cache = Stopwatch()
@@ -352,12 +418,84 @@ def _build(arguments: argparse.Namespace) -> None:
     )
 
 
-def _local_arch() -> str:
-    """The target of the default GPU, or Hopper's where there is none."""
-    from ptxgen.errors import DeviceError
+def _serving(arguments: argparse.Namespace) -> list[str]:
+    """The names of the kernels that serve the problems of --for; says how many they are."""
+    from ptxgen.dispatch import choose
+    from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
+    from ptxgen.numerics.signature import LEAD
+    from ptxgen.ops.explaining import pose, row_of
+    from ptxgen.ops.launch import architecture
     from ptxgen.runtime import default_device
 
+    if arguments.spec or arguments.arch:
+        raise OptionError("--for says itself which kernels; it takes no SPEC and no --arch")
+    op, *sizes = arguments.problems
+    signature = row_of(op).signature
+    ranges = [_sizes(text) for text in sizes]
+    problems = math.prod(each.stop - each.start for each in ranges)
+    if problems > _PROBLEMS_MAX:
+        raise OptionError(f"--for: {problems} problems; takes up to {_PROBLEMS_MAX}")
+    dtype = name_of(arguments.dtype, "--dtype")
+    options = {
+        name: getattr(arguments, name)
+        for name in ("layout", "tier")
+        if getattr(arguments, name) not in (None, "auto")
+    }
+    layout = row_of(op).options(options).get("layout", "")
+    operands = [name for name in signature.arguments if name not in signature.optional]
+    device = default_device()
+    arch = architecture(device)
+
+    def alignment(shape: tuple[int, ...]) -> int:
+        """Of a contiguous operand; one row has no distance from another."""
+        alone = math.prod(shape[:-1]) == 1
+        return 16 if alone else math.gcd(shape[-1] * ITEMSIZE[DTYPES[dtype]], 16)
+
+    found: dict[str, None] = {}
+    for problem in itertools.product(*ranges):
+        named = dict(zip(signature.sizes, problem, strict=False))
+        shapes = (
+            signature.shapes(named, layout, (named.get(LEAD, 1),), operands)
+            if len(named) == len(signature.sizes)
+            else ()  # refused below
+        )
+        posed = pose(op, problem, dtype, tuple(map(alignment, shapes)) or 16, options)
+        choice = choose(
+            posed.table, dict(posed.values), arch=arch, sms=device.sms, dtype=posed.dtype,
+            gpu=device.gpu, what=str(posed),
+        )  # fmt: skip
+        found.update(dict.fromkeys(choice.kernels))
+    note(
+        f"{op} {' '.join(sizes)} {layout} {dtype} on {device.gpu} ({arch}, {device.sms} "
+        f"SMs): {plural(problems, 'problem')}, served by {plural(len(found), 'kernel')}"
+    )
+    return list(found)
+
+
+def _sizes(text: str) -> range:
+    """``"16"`` or ``"1..32"``, both ends inside."""
+    low, dots, high = text.partition("..")
+    last = high if dots else low
+    if not (low.isascii() and low.isdigit() and last.isascii() and last.isdigit()):
+        raise OptionError(f"--for: {text!r} is no size; takes a number or a range such as 1..32")
+    found = range(int(low), int(last) + 1)
+    if not found or found[0] < 1:
+        raise OptionError(f"--for: {text!r} has no sizes; takes some of 1 and more")
+    return found
+
+
+def _targets(names: list[str] | None) -> dict[str, str]:
+    """What to compile for, by architecture: those of these names, or the default GPU's."""
+    from ptxgen.errors import DeviceError
+    from ptxgen.ops.launch import architecture
+    from ptxgen.runtime import default_device
+    from ptxgen.spec import architecture_named
+
+    if names:
+        return {a.name: a.target for a in map(architecture_named, names)}
     try:
-        return default_device().arch
+        device = default_device()
+        return {architecture(device): device.arch}
     except DeviceError:
-        return DEFAULT_ARCH
+        found = architecture_named(DEFAULT_ARCH)
+        return {found.name: found.target}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ptxgen.cli.ui import emit, emit_json, note, plural
-from ptxgen.errors import PtxgenError
+from ptxgen.cli.ui import emit, emit_json, missing, note, plural
 
 if TYPE_CHECKING:
     from ptxgen.dispatch.prove import Result
@@ -17,34 +16,41 @@ def add_commands(commands: Any) -> None:
     command = commands.add_parser(
         "explain",
         help="which kernel serves a problem, and why",
-        description="Says which kernels run an operation of these sizes, the measured reason, "
-        "and why each earlier candidate was passed over. M, N, K are the operation's own: "
-        "x is [M, K], the weight K by N.",
+        description="Says which kernels run an operation of these sizes, how they are launched "
+        "and the measured reason; with --all, why each earlier candidate was passed over and which "
+        "later ones would return the same bits. M, N, K are the operation's own: x is [M, K], the "
+        "weight K by N.",
         epilog="example: ptxgen explain linear_dgrad 16 4096 4096 --layout nk --arch sm_80 "
         "--sms 108 --align 4",
     )
     command.add_argument("op", metavar="OP", help="linear, linear_dgrad, linear_wgrad, matmul")
-    for size in "mnk":
-        command.add_argument(size, metavar=size.upper(), type=int)
+    for side in "mnk":
+        command.add_argument(side, metavar=side.upper(), type=int)
     command.add_argument(
         "--layout", help="kn or nk (matmul: nn, nt, tn, tt); default: the first of these"
     )
     command.add_argument("--dtype", default="float32", help="(default: %(default)s)")
-    command.add_argument("--tier", default="auto", help="simt or auto (default: %(default)s)")
-    command.add_argument("--arch", help="such as sm_80 (default: sm_90)")
-    command.add_argument("--sms", type=int, metavar="N", help="multiprocessors (default: 132)")
+    command.add_argument("--tier", default="auto", help="simt, tc or auto (default: %(default)s)")
+    command.add_argument("--arch", help="such as sm_80 (default: --gpu's, or sm_90)")
+    command.add_argument(
+        "--sms", type=int, metavar="N", help="multiprocessors (default: --gpu's, or 132)"
+    )
     command.add_argument(
         "--gpu",
         metavar="NAME",
-        help="whose measured profile decides, if there is one (default: NVIDIA H200, unless "
-        "--arch or --sms is given)",
+        help="whose measured profile decides; without one, --arch and --sms say what it is "
+        "(default: NVIDIA H200, unless --arch or --sms is given)",
     )
     command.add_argument(
         "--align",
         type=_align,
         default=16,
         metavar="A[,B]",
-        help="alignment of the operands: 4, 8 or 16 bytes (default: %(default)s)",
+        help="alignment of the operands: 2 (of 16 bits only), 4, 8 or 16 bytes (default: "
+        "%(default)s)",
+    )
+    command.add_argument(
+        "--all", action="store_true", help="every candidate, and why it was passed over"
     )
     command.add_argument("--json", action="store_true", help="for programs")
     command.set_defaults(run=_explain)
@@ -71,9 +77,10 @@ def add_commands(commands: Any) -> None:
 
 
 def _align(text: str) -> int | tuple[int, int]:
-    numbers = [int(word) for word in text.split(",")]
-    if len(numbers) > 2 or not {4, 8, 16}.issuperset(numbers):
-        raise argparse.ArgumentTypeError(f"takes 4, 8 or 16, or two of them, not {text!r}")
+    words = text.split(",")
+    if len(words) > 2 or not {"2", "4", "8", "16"}.issuperset(words):
+        raise argparse.ArgumentTypeError(f"takes 2, 4, 8 or 16, or two of them, not {text!r}")
+    numbers = [int(word) for word in words]
     return (numbers[0], numbers[1]) if len(numbers) == 2 else numbers[0]
 
 
@@ -90,7 +97,7 @@ def _explain(arguments: argparse.Namespace) -> None:
         dtype=arguments.dtype,
         tier=arguments.tier,
         layout=arguments.layout,
-        arch=arguments.arch and arguments.arch.rstrip("af"),
+        arch=arguments.arch,
         sms=arguments.sms,
         align=arguments.align,
         gpu=arguments.gpu,
@@ -99,8 +106,10 @@ def _explain(arguments: argparse.Namespace) -> None:
         value = asdict(found)
         value["choice"] = found.choice._asdict()
         emit_json(value)
-    else:
+    elif arguments.all:
         emit(found)
+    else:
+        emit(found.brief())
 
 
 def _generate(arguments: argparse.Namespace) -> int:
@@ -128,9 +137,7 @@ def _prove(arguments: argparse.Namespace) -> int:
     try:
         results = prove(report=report)
     except ModuleNotFoundError as error:
-        raise PtxgenError(
-            f"proving needs the package {error.name}; pip install z3-solver"
-        ) from error
+        raise missing("proving", error, "test") from error
     report.close()
     if arguments.json:
         emit_json([asdict(result) for result in results])

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Protocol, TextIO
 
+from ptxgen.errors import PtxgenError
+
 _BAR = 24
 _PLAIN_EVERY_S = 5.0  # between lines of progress where there is no terminal
 
@@ -31,7 +33,7 @@ def emit_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
-def table(rows: Iterable[Sequence[object]], header: Sequence[str]) -> str:
+def table(rows: Iterable[Sequence[object]], header: Sequence[str], indent: str = "") -> str:
     """Aligned columns: numbers to the right, text to the left, None as a dash."""
     body = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     numeric = [
@@ -40,7 +42,8 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str]) -> str:
     ]
     widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
     return "\n".join(
-        "  ".join(
+        indent
+        + "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(row, widths, numeric, strict=True)
         ).rstrip()
@@ -55,6 +58,14 @@ def pairs(items: Iterable[tuple[str, object]], indent: str = "  ") -> str:
     gap = "\n" + indent + " " * (width + 2)
     return "\n".join(
         f"{indent}{name.ljust(width)}  {str(value).replace(chr(10), gap)}" for name, value in listed
+    )
+
+
+def missing(what: str, error: ModuleNotFoundError, extra: str) -> PtxgenError:
+    """The error of a command that needs a package of an extra of this distribution."""
+    return PtxgenError(
+        f"{what} needs the package {error.name}, which `pip install ptxgen` leaves out; "
+        f"pip install 'ptxgen[{extra}]', or '.[{extra}]' in a checkout"
     )
 
 

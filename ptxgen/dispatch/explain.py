@@ -79,8 +79,6 @@ class Explanation:
     table: Key
     dtype: str
     arch: str
-    gpu: str
-    """The GPU that was asked about; empty: any."""
     profile: str
     """The profile whose table it is; empty: the table for any GPU."""
     contract: str
@@ -93,6 +91,8 @@ class Explanation:
     """Bytes of scratch memory, by name."""
     candidates: tuple[Candidate, ...]
     """All routes of the table, in order; ``candidates[choice.route]`` is the winner."""
+    note: str = ""
+    """What should be known about the answer: that the GPU asked about has no profile."""
 
     @property
     def winner(self) -> Candidate:
@@ -113,7 +113,7 @@ class Explanation:
         """What most people ask: the winner, its launches, and why."""
         lines = [*self._head()]
         more = len(self.passed_over), len(self.also_correct)
-        lines.append(f"{more[0]} routes passed over, {more[1]} others would return the same bits")
+        lines.append(f"  {more[0]} earlier passed over, {more[1]} later correct as well")
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -125,8 +125,8 @@ class Explanation:
         yield f"  {self.arch}; {named}"
         if self.profile:
             yield f"  profile {self.profile}"
-        elif self.gpu:
-            yield f"  no profile for {self.gpu}: routed by its architecture"
+        if self.note:
+            yield f"  {self.note}"
         yield f"winner: route {self.choice.route}, {' + '.join(self.winner.kernels)}"
         yield f"  because {self.winner.reason}"
         for x in self.launches:
@@ -147,7 +147,9 @@ class Explanation:
                     yield f"    fails {failure}"
 
 
-def explain_problem(problem: Problem, arch: str, sms: int, gpu: str | None = None) -> Explanation:
+def explain_problem(
+    problem: Problem, arch: str, sms: int, gpu: str | None = None, note: str = ""
+) -> Explanation:
     """Which kernels serve ``problem``, and why.
 
     Raises OptionError for an unknown architecture, and UncoveredError where nothing serves it.
@@ -180,7 +182,6 @@ def explain_problem(problem: Problem, arch: str, sms: int, gpu: str | None = Non
         table=problem.table,
         dtype=problem.dtype,
         arch=arch,
-        gpu=gpu or "",
         profile=table.profile,
         contract=str(route.kernels[0].contract),
         space=table.space.name,
@@ -189,6 +190,7 @@ def explain_problem(problem: Problem, arch: str, sms: int, gpu: str | None = Non
         launches=launches,
         scratch=scratch,
         candidates=candidates,
+        note=note,
     )
 
 

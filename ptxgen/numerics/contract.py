@@ -39,14 +39,12 @@ from dataclasses import dataclass
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
+from ptxgen.numerics.dtype import DTYPES as DTYPES  # re-exported: most users want both
+from ptxgen.numerics.dtype import ITEMSIZE as ITEMSIZE
 
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 """Epilogue activations; the index is the code that kernels receive."""
 
-DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
-"""Operand dtypes, and their names in specs."""
-ITEMSIZE = {"f32": 4, "bf16": 2, "f16": 2}
-"""Bytes of an element."""
 TIERS: dict[str, tuple[str, ...]] = {"simt": ("f32", "bf16", "f16"), "tc": ("bf16", "f16")}
 """The dtypes that each tier has kernels for."""
 AUTO_TIER = {"f32": "simt", "bf16": "tc", "f16": "tc"}
@@ -100,9 +98,14 @@ _MMA_SIM = "MMA-Sim, arXiv 2511.10909"
 TENSOR_CORES = {
     "sm_80": TensorCore(8, 24, -126, _MMA_SIM, measured=False),
     "sm_86": TensorCore(8, 24, -126, _MMA_SIM, measured=False),
+    "sm_87": TensorCore(8, 24, -126, f"as sm_80: {_MMA_SIM}", measured=False),
     "sm_89": TensorCore(8, 24, -126, _MMA_SIM, measured=False),
     "sm_90": TensorCore(16, 25, -133, f"H200; {_MMA_SIM}", measured=True),
     "sm_100": TensorCore(16, 25, -126, _MMA_SIM, measured=False),
+    "sm_103": TensorCore(16, 25, -126, f"as sm_100: {_MMA_SIM}", measured=False),
+    "sm_110": TensorCore(16, 25, -126, f"as sm_100: {_MMA_SIM}", measured=False),
+    "sm_120": TensorCore(16, 25, -126, _MMA_SIM, measured=False),
+    "sm_121": TensorCore(16, 25, -126, f"as sm_120: {_MMA_SIM}", measured=False),
 }
 """The arithmetic of one ``dot16`` by architecture."""
 

@@ -7,7 +7,7 @@ kernels all infer shapes here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
@@ -106,7 +106,7 @@ class Signature:
         return Inferred(sizes, self.shapes(sizes, layout, lead[1] if lead else (), self.results))
 
     def shapes(
-        self, sizes: Mapping[str, int], layout: str, lead: Shape, names: tuple[str, ...]
+        self, sizes: Mapping[str, int], layout: str, lead: Shape, names: Iterable[str]
     ) -> tuple[Shape, ...]:
         """The shapes of arguments or results ``names`` with these sizes and leading dimensions."""
         found = []

@@ -17,7 +17,7 @@ def linear_dgrad(
     layout: str = "kn",
     tier: str = "auto",
     out: Any = None,
-    out_dtype: str | None = None,
+    out_dtype: Any = None,
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:

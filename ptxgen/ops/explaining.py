@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from ptxgen.dispatch import accepted
 from ptxgen.dispatch.explain import Explanation, explain_problem
 from ptxgen.errors import OptionError, ShapeError
-from ptxgen.numerics.contract import DTYPES
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
 from ptxgen.ops import OPS
 from ptxgen.ops.op import Op, Question
-from ptxgen.spec import Problem
-
-SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}
-"""A dtype's name in specs, from that or from its own name."""
+from ptxgen.spec import ALIGNMENT, Problem, architecture_named
+from ptxgen.tiles.profiles import profiles
 
 
 def explain(
     op: str,
     *sizes: int,
-    dtype: str = "float32",
+    dtype: Any = "float32",
     arch: str | None = None,
     sms: int | None = None,
     align: int | tuple[int, ...] = 16,
@@ -30,24 +29,30 @@ def explain(
 
     ``sizes``: the operation's own, in its order (M, N, K of products). ``options``: those of the
     operation that say what serves it, such as ``layout`` and ``tier``. ``arch``, ``sms``: default
-    an H200, sm_90 with 132. ``align``: bytes, of all operands or of each. ``gpu``: the GPU's name,
-    whose profile decides if there is one (default: an H200's, unless ``arch`` or ``sms`` is given).
+    those of the GPU's profile, or an H200's, sm_90 with 132. ``align``: bytes, of all operands or
+    of each. ``gpu``: the GPU's name, whose profile decides if there is one for its SMs (default: an
+    H200's, unless ``arch`` or ``sms`` is given); if not, ``arch`` and ``sms`` must be given.
 
-    Raises OptionError for what is unknown, ShapeError for sizes that are none, and UncoveredError.
+    Raises OptionError for what is unknown, DtypeError, ShapeError for sizes that are none, and
+    UncoveredError.
     """
+    sms = None if sms is None else _integer("sms", sms)
+    if sms is not None and sms < 1:
+        raise OptionError(f"sms is {sms}; takes 1 or more")
+    note = ""
     if gpu is None and arch is None and sms is None:
         gpu = "NVIDIA H200"
+    if gpu is not None:
+        arch, sms, note = _gpu(gpu, arch, sms)
+    arch = architecture_named("sm_90" if arch is None else arch).name
     problem = pose(op, sizes, dtype, align, options)
-    sms = 132 if sms is None else sms
-    if isinstance(sms, bool) or not isinstance(sms, int) or sms < 1:
-        raise OptionError(f"sms is {sms!r}; takes a number of multiprocessors, 1 or more")
-    return explain_problem(problem, "sm_90" if arch is None else arch, sms, gpu)
+    return explain_problem(problem, arch, 132 if sms is None else sms, gpu, note)
 
 
 def pose(
     op: str,
     sizes: tuple[int, ...],
-    dtype: str,
+    dtype: Any,
     align: int | tuple[int, ...],
     options: dict[str, Any],
 ) -> Problem:
@@ -56,15 +61,17 @@ def pose(
     names = row.signature.sizes
     if len(sizes) != len(names):
         raise ShapeError(f"{op} is given {len(sizes)} sizes; takes {', '.join(names)}")
-    for name, size in zip(names, sizes, strict=True):
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise ShapeError(f"{name} is {size!r}; takes an int")
-    if dtype not in SHORT:
-        raise accepted("dtype", dtype, SHORT)
-    given = {name: value for name, value in options.items() if value is not None}
-    named = dict(zip(names, sizes, strict=True))
+    named = {name: _integer(name, size) for name, size in zip(names, sizes, strict=True)}
+    short = DTYPES[name_of(dtype)]
     aligns = (align,) if isinstance(align, int) else tuple(align)
-    return row.pose(Question(named, SHORT[dtype], row.options(given), aligns))
+    legal = [a for a in ALIGNMENT.values if a >= ITEMSIZE[short]]
+    if not set(aligns) <= set(legal):
+        raise OptionError(
+            f"align is {align!r}; operands of {name_of(dtype)} are aligned to "
+            f"{', '.join(map(str, legal))} bytes"
+        )
+    given = {name: value for name, value in options.items() if value is not None}
+    return row.pose(Question(named, short, row.options(given), aligns))
 
 
 def row_of(op: str) -> Op:
@@ -72,3 +79,27 @@ def row_of(op: str) -> Op:
     if op not in OPS:
         raise accepted("operation", op, OPS)
     return OPS[op]
+
+
+def _gpu(gpu: str, arch: str | None, sms: int | None) -> tuple[str, int, str]:
+    """The architecture and SMs of a GPU, and what to say where it has no profile."""
+    of_it = [p for p in profiles() if p.gpu == gpu and arch in (None, p.arch)]
+    for profile in of_it:
+        if sms in (None, profile.sms):
+            return profile.arch, profile.sms, ""
+    if arch is None and of_it:  # with another number of SMs
+        arch = of_it[0].arch
+    if arch is None or sms is None:
+        there_are = ", ".join(f"{p.gpu} with {p.sms} SMs" for p in profiles()) or "none"
+        raise OptionError(
+            f"there is no profile of {gpu!r}{f' with {sms} SMs' if sms else ''} (of: {there_are}); "
+            "give its architecture and its SMs, to have it routed by these"
+        )
+    return arch, sms, f"no profile of {gpu} with {sms} SMs: routed by its architecture"
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ShapeError(f"{name} is {value!r}; takes an integer") from None

@@ -19,7 +19,7 @@ def linear(
     tier: str = "auto",
     activation: str | None = None,
     out: Any = None,
-    out_dtype: str | None = None,
+    out_dtype: Any = None,
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:
@@ -44,8 +44,9 @@ def linear(
         added ascending. ``tc16/1``: ``acc = dot16(x[k:k+16], w[k:k+16], acc)``, k ascending, one
         chain, whose bits depend on the GPU's architecture
         (:data:`ptxgen.numerics.contract.TENSOR_CORES`). Both:
-        then ``+ bias``; then the activation, each with one rounding in f32; then one rounding to
-        the result's dtype. A row of the result depends on its row of x, and on no other row nor
+        then ``+ bias``, one rounding in f32; then the activation, a fixed sequence of f32 steps
+        (relu is exact; docs/contracts.md has the largest errors of the others); then one rounding
+        to the result's dtype. A row of the result depends on its row of x, and on no other row nor
         their number.
         :func:`ptxgen.reference.linear` returns the same bits.
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES, OPERATIONS, TIERS, Operation, Product
+from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.op import Op, Options, Question, Result
@@ -127,7 +129,8 @@ def pose(signature: Signature, question: Question) -> Problem:
     tier = question.options["tier"]
     tier = AUTO_TIER[question.dtype] if tier == "auto" else tier
     values = {v: question.sizes[d] for v, d in zip("MNK", product.dims, strict=True)}
-    align_a, align_b = (question.aligns * 2)[:2]
+    aligns = (question.aligns * 2)[:2]
+    align_a, align_b = (aligns[i] for i in product.operands)
     return _problem(
         operation,
         product,
@@ -198,7 +201,12 @@ def _kind(operation: Operation, views: Mapping[str, ArrayView], tier: str) -> tu
     """The operands' dtype, as specs call it, and the tier."""
     first, second = operation.arguments
     a, b = views[first], views[second]
-    tier = AUTO_TIER.get(DTYPES.get(a.dtype, ""), "simt") if tier == "auto" else tier
+    if tier == "auto":
+        if a.dtype not in DTYPES:
+            raise DtypeError(
+                f"{first} has dtype {a.dtype}; takes {' or '.join(DTYPES)}; convert it first"
+            )
+        tier = AUTO_TIER[DTYPES[a.dtype]]
     served = {name: short for name, short in DTYPES.items() if short in TIERS[tier]}
     if a.dtype not in served:
         raise DtypeError(
@@ -219,17 +227,16 @@ def _mixed(dtype: str) -> tuple[str, ...]:
 
 
 def _result_dtype(
-    operation: Operation, views: Mapping[str, ArrayView], asked: str | None, out: str | None
+    operation: Operation, views: Mapping[str, ArrayView], asked: Any, out: str | None
 ) -> str:
     """The dtype of the result: as asked for, that of ``out``, or the operation's own."""
     dtype = views[operation.arguments[0]].dtype
     accepted = _mixed(dtype)
     if asked is not None:
-        if not isinstance(asked, str):
-            raise OptionError(f"out_dtype is {asked!r}; takes None or the name of a dtype")
-        if asked not in accepted:
-            raise DtypeError(f"out_dtype is {asked!r}; takes {' or '.join(map(repr, accepted))}")
-        return asked
+        named = name_of(asked, "out_dtype")
+        if named not in accepted:
+            raise DtypeError(f"out_dtype is {named!r}; takes {' or '.join(map(repr, accepted))}")
+        return named
     if out is not None:
         if out not in accepted:
             raise DtypeError(f"out has dtype {out}; takes {' or '.join(accepted)}")

@@ -10,7 +10,7 @@ from ptxgen.dispatch import Choice, choose
 from ptxgen.dispatch.emit import conjuncts
 from ptxgen.errors import DeviceError, OptionError
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
-from ptxgen.spec import ARCHITECTURES, KernelSpec, Param, Problem, Route, Step
+from ptxgen.spec import ARCHITECTURES, KernelSpec, Param, Problem, Route, Step, standing_for
 from ptxgen.tiles import SPECS, TABLES
 
 ENTRIES_MAX = 4096
@@ -84,23 +84,20 @@ def prepare(problem: Problem, device: Device, kernel: str | None) -> Launch:
 
 
 def architecture(device: Device) -> str:
-    """The architecture whose routes fit ``device``: the newest that it can stand for.
+    """The architecture whose routes fit ``device`` (:func:`ptxgen.spec.standing_for`).
 
     Raises DeviceError when there is none.
     """
-    major, minor = device.compute
-    fitting = [
-        a
-        for a in ARCHITECTURES.values()
-        if a.compute <= 10 * major + minor and a.shared_per_cta <= device.max_shared
-    ]
-    if not fitting:
-        lowest = min(ARCHITECTURES.values(), key=lambda a: a.compute)
+    found = standing_for(device.compute, device.max_shared)
+    if found is None:
+        major, minor = device.compute
+        known = ", ".join(f"{a.compute // 10}.{a.compute % 10}" for a in ARCHITECTURES.values())
         raise DeviceError(
-            f"{device} ({device.name}) has compute capability {major}.{minor}; takes "
-            f"{lowest.compute // 10}.{lowest.compute % 10} or newer"
+            f"{device} ({device.name}) has compute capability {major}.{minor} and "
+            f"{device.max_shared} bytes of shared memory; there are kernels for {known} and later "
+            'ones of the same generation. ptxgen.use_device("cpu") computes without a GPU'
         )
-    return max(fitting, key=lambda a: a.compute).name
+    return found.name
 
 
 def route_of(problem: Problem, choice: Choice) -> Route:

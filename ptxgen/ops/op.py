@@ -49,7 +49,8 @@ class Question(NamedTuple):
     """A problem given by sizes alone: how ``explain`` asks.
 
     ``sizes`` as the signature names them; ``dtype``: the short name of the operands'; ``options``:
-    all of the signature's; ``aligns``: bytes, of the operands in the order of the variables.
+    all of the signature's; ``aligns``: bytes, of the arguments that are not optional, in order (or one
+    for all).
     """
 
     sizes: Mapping[str, int]

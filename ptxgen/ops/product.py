@@ -20,7 +20,7 @@ def matmul(
     transpose_b: bool = False,
     tier: str = "auto",
     out: Any = None,
-    out_dtype: str | None = None,
+    out_dtype: Any = None,
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:

@@ -1,9 +1,15 @@
 """NumPy oracles of the contracts and operations, bit for bit what the kernels return."""
 
+from ptxgen.reference import ops
 from ptxgen.reference.activation import activate
+from ptxgen.reference.call import as_called
 from ptxgen.reference.f32 import fma
 from ptxgen.reference.gemm import chain, chain16
-from ptxgen.reference.ops import linear, linear_dgrad, linear_wgrad, matmul
+
+linear = as_called(ops.linear)
+linear_dgrad = as_called(ops.linear_dgrad)
+linear_wgrad = as_called(ops.linear_wgrad, accumulates=True)
+matmul = as_called(ops.matmul)
 
 __all__ = [
     "activate",

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES, PLANS, TIERS, TensorCore
+from ptxgen.numerics.dtype import name_of
 from ptxgen.reference.activation import activate, check_activation
 from ptxgen.reference.dot16 import tensor_core
 from ptxgen.reference.f32 import F32, add
@@ -45,7 +46,7 @@ def linear(
     tier: str = "auto",
     activation: str | None = None,
     out_old: ArrayLike | None = None,
-    out_dtype: str | None = None,
+    out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
     """``activation(x @ W + bias) [+ out_old]``.
@@ -82,7 +83,7 @@ def linear_dgrad(
     *,
     layout: str = "kn",
     tier: str = "auto",
-    out_dtype: str | None = None,
+    out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
     """``dx = dy @ W.T``: ``[..., N]`` and the weight as in :func:`linear` to ``[..., K]``."""
@@ -103,7 +104,7 @@ def linear_wgrad(
     layout: str = "kn",
     tier: str = "auto",
     out_old: ArrayLike | None = None,
-    out_dtype: str | None = None,
+    out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
     """``dw = x.T @ dy [+ out_old]`` for layout "kn", its transpose for "nk".
@@ -115,7 +116,8 @@ def linear_wgrad(
     _check_layout(layout)
     x_array = _operand("x", x, "[..., K]", at_least=1)
     dy_array = _operand("dy", dy, "[..., N]", at_least=1)
-    kind = _kind({"x": x_array, "dy": dy_array}, tier, arch, out_dtype or "float32")
+    wanted = "float32" if out_dtype is None else out_dtype
+    kind = _kind({"x": x_array, "dy": dy_array}, tier, arch, wanted)
     if x_array.shape[:-1] != dy_array.shape[:-1]:
         raise ShapeError(
             f"dy has shape {list(dy_array.shape)}; expected its leading dimensions to be those "
@@ -134,7 +136,7 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
     tier: str = "auto",
-    out_dtype: str | None = None,
+    out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
     """``op(a) @ op(b)`` of two matrices, ``op`` a transposition where asked for."""
@@ -167,7 +169,7 @@ class _Kind:
         return self.operands.name
 
 
-def _kind(operands: dict[str, Array], tier: str, arch: str, out_dtype: str | None) -> _Kind:
+def _kind(operands: dict[str, Array], tier: str, arch: str, out_dtype: Any) -> _Kind:
     (first, one), (second, other) = operands.items()
     dtype = one.dtype
     if other.dtype != dtype:
@@ -182,10 +184,11 @@ def _kind(operands: dict[str, Array], tier: str, arch: str, out_dtype: str | Non
         raise OptionError(f"arch={arch!r}: expected a name such as 'sm_90'")
     tier = AUTO_TIER[short] if tier == "auto" else tier
     outs = {dtype.name: dtype, "float32": np.dtype(np.float32)}
-    if out_dtype is not None and out_dtype not in outs:
-        raise DtypeError(f"out_dtype={out_dtype!r}: expected None, {' or '.join(map(repr, outs))}")
+    wanted = dtype.name if out_dtype is None else name_of(out_dtype, "out_dtype")
+    if wanted not in outs:
+        raise DtypeError(f"out_dtype={wanted!r}: expected None, {' or '.join(map(repr, outs))}")
     core = tensor_core(arch) if tier == "tc" else None
-    return _Kind(dtype, tier, core, outs[out_dtype or dtype.name])
+    return _Kind(dtype, tier, core, outs[wanted])
 
 
 def _product(a: Array, b: Array, plan: str, kind: _Kind) -> F32:

@@ -18,12 +18,14 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
-from ptxgen.errors import DeviceError, DtypeError, ShapeError
+from ptxgen.errors import DeviceError, DtypeError, PtxgenError, ShapeError
 from ptxgen.runtime import dlpack
 from ptxgen.runtime.device import Device, get_device
 from ptxgen.runtime.dlpack import contiguous_strides
+
+_T = TypeVar("_T")
 
 ITEMSIZE = {
     "float16": 2,
@@ -259,6 +261,19 @@ def _elements(strides: tuple[int, ...], itemsize: int, name: str) -> tuple[int, 
     return tuple(step // itemsize for step in strides)
 
 
+def _asked(x: Any, name: str, what: str, ask: Callable[[], _T]) -> _T:
+    """What a producer answers. DeviceError if it raises anything: its memory cannot be had."""
+    try:
+        return ask()
+    except PtxgenError:
+        raise
+    except Exception as error:
+        raise DeviceError(
+            f"{name} is a {type(x).__module__}.{type(x).__qualname__} whose {what} raised "
+            f"{type(error).__name__}: {error}; pass an array that can be exported, such as a copy"
+        ) from error
+
+
 def _view_torch(x: Any, name: str, stream: int) -> ArrayView:
     torch = sys.modules["torch"]
     kind = x.device.type
@@ -306,7 +321,8 @@ def _view_numpy(x: Any, name: str, stream: int) -> ArrayView:
 
 
 def _view_cai(x: Any, name: str, stream: int) -> ArrayView:
-    interface = x.__cuda_array_interface__
+    what = "__cuda_array_interface__"
+    interface = _asked(x, name, what, lambda: x.__cuda_array_interface__)
     typestr = interface["typestr"]
     dtype = _TYPESTR.get(typestr[1:])
     if dtype is None or typestr[0] == ">":
@@ -344,11 +360,12 @@ def _cuda_index(ptr: int) -> int:
 
 
 def _view_dlpack(x: Any, name: str, stream: int) -> ArrayView:
-    kind, _ = dlpack.device_of(x)
+    kind, _ = _asked(x, name, "__dlpack_device__", lambda: dlpack.device_of(x))
     on_gpu = kind in (dlpack.CUDA, dlpack.CUDA_MANAGED)
     if not on_gpu and kind not in (dlpack.CPU, dlpack.CUDA_HOST):
         raise DeviceError(f"{name} lies on DLPack device type {kind}; takes CUDA and host memory")
-    found = dlpack.read(dlpack.request(x, stream if on_gpu else None), name)
+    ready = stream if on_gpu else None
+    found = dlpack.read(_asked(x, name, "__dlpack__", lambda: dlpack.request(x, ready)), name)
     # A capsule need not keep its producer alive, nor the other way round: hold both.
     return ArrayView(
         found.ptr,

@@ -31,7 +31,9 @@ from ptxgen.spec.base import (
     WORKSPACE_MAX,
     Architecture,
     KernelSpec,
+    architecture_named,
     check,
+    standing_for,
 )
 from ptxgen.spec.gemm import (
     ACCUMULATE,
@@ -133,6 +135,8 @@ __all__ = [
     "Step",
     "TileSpec",
     "WgmmaSpec",
+    "architecture_named",
     "check",
     "ptr",
+    "standing_for",
 ]

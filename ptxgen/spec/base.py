@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
-from ptxgen.errors import SpecError
+from ptxgen.errors import OptionError, SpecError
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import Contract
 from ptxgen.spec.abi import Abi
@@ -25,7 +25,11 @@ WARP = 32
 
 @dataclass(frozen=True)
 class Architecture:
-    """Per-architecture limits (CUDA programming guide, technical specifications)."""
+    """Per-architecture limits.
+
+    CUDA programming guide, technical specifications per compute capability; what is newer than
+    sm_90 also from NVIDIA's CCCL, ``cuda/__device/arch_traits.h``.
+    """
 
     name: str
     compute: int  # compute capability, major * 10 + minor
@@ -35,17 +39,52 @@ class Architecture:
     registers_per_thread: int = 255
     threads_per_cta: int = 1024
 
+    @property
+    def target(self) -> str:
+        """What kernels are compiled for: "sm_90a" has what only sm_90 has, others are named so."""
+        return f"{self.name}a" if self.compute == 90 else self.name
+
 
 ARCHITECTURES = {
     a.name: a
     for a in (
         Architecture("sm_80", 80, 163 << 10, 164 << 10),
         Architecture("sm_86", 86, 99 << 10, 100 << 10),
+        Architecture("sm_87", 87, 163 << 10, 164 << 10),
         Architecture("sm_89", 89, 99 << 10, 100 << 10),
         Architecture("sm_90", 90, 227 << 10, 228 << 10),
+        Architecture("sm_100", 100, 227 << 10, 228 << 10),
+        Architecture("sm_103", 103, 227 << 10, 228 << 10),
+        Architecture("sm_110", 110, 227 << 10, 228 << 10),
         Architecture("sm_120", 120, 99 << 10, 100 << 10),
+        Architecture("sm_121", 121, 99 << 10, 100 << 10),
     )
 }
+
+
+def standing_for(compute: tuple[int, int], shared: int) -> Architecture | None:
+    """The architecture whose kernels a device runs: its own, or an older one of its generation.
+
+    ``compute``: the device's compute capability; ``shared``: the most shared memory of a CTA
+    there, in bytes. None if no kernel here is known to run on it: other generations may lack
+    instructions, and their tensor cores may return other bits.
+    """
+    major, minor = compute
+    fitting = (
+        a
+        for a in ARCHITECTURES.values()
+        if a.compute // 10 == major and a.compute % 10 <= minor and a.shared_per_cta <= shared
+    )
+    return max(fitting, key=lambda a: a.compute, default=None)
+
+
+def architecture_named(name: str) -> Architecture:
+    """The architecture of a name such as "sm_90" or "sm_90a". OptionError names those known."""
+    for found in ARCHITECTURES.values():
+        if name in (found.name, found.target):
+            return found
+    known = ", ".join(ARCHITECTURES)
+    raise OptionError(f"unknown architecture {name!r}; takes {known} (sm_90a is sm_90)")
 
 
 def check(holds: bool, name: str, what: str, left: object, right: object) -> None:

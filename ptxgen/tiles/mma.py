@@ -3,7 +3,7 @@
 How to read a line: a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring, and
 ``copiers``, warps that only copy.
 
-Three regimes, and what decides in each (docs/performance.md has the measurements):
+Three regimes, and what decides in each (docs/performance-16bit.md has the measurements):
 
 - *few rows* (M <= 64): the weight streams past once. Its columns are the instruction's 16 rows
   (``swap``); some warps only copy, so that the chains never wait for an address; fragments are

@@ -8,7 +8,7 @@ from ptxgen.dispatch.choice import Choice, Dispatch
 
 
 def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_80."""
+    """For sm_80, sm_87, sm_100, sm_103, sm_110."""
     chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
@@ -155,7 +155,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
 
 
 def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_86, sm_89, sm_120."""
+    """For sm_86, sm_89, sm_120, sm_121."""
     chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
@@ -584,7 +584,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
 BY_ARCH: dict[str, Dispatch] = {
     "sm_80": sm_80,
     "sm_86": sm_86,
+    "sm_87": sm_80,
     "sm_89": sm_86,
     "sm_90": sm_90,
+    "sm_100": sm_80,
+    "sm_103": sm_80,
+    "sm_110": sm_80,
     "sm_120": sm_86,
+    "sm_121": sm_86,
 }

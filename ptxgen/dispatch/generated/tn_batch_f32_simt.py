@@ -8,7 +8,7 @@ from ptxgen.dispatch.choice import Choice, Dispatch
 
 
 def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_80, sm_86, sm_89, sm_90, sm_120."""
+    """For sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_110, sm_120, sm_121."""
     chunk_part_1 = -(-k // min(max(16777216 // (m * n), 1), 128))
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 512, 128), 1024)) // 16) * 16))
     chunks = -(-k // chunk)
@@ -111,7 +111,12 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
 BY_ARCH: dict[str, Dispatch] = {
     "sm_80": sm_80,
     "sm_86": sm_80,
+    "sm_87": sm_80,
     "sm_89": sm_80,
     "sm_90": sm_80,
+    "sm_100": sm_80,
+    "sm_103": sm_80,
+    "sm_110": sm_80,
     "sm_120": sm_80,
+    "sm_121": sm_80,
 }

@@ -8,7 +8,7 @@ from ptxgen.dispatch.choice import Choice, Dispatch
 
 
 def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_80, sm_90."""
+    """For sm_80, sm_87, sm_90, sm_100, sm_103, sm_110."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
     tiles_4x32 = -(-m // 4) * -(-n // 32)
@@ -50,7 +50,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
 
 
 def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_86, sm_89, sm_120."""
+    """For sm_86, sm_89, sm_120, sm_121."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
     tiles_4x32 = -(-m // 4) * -(-n // 32)
@@ -90,7 +90,12 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
 BY_ARCH: dict[str, Dispatch] = {
     "sm_80": sm_80,
     "sm_86": sm_86,
+    "sm_87": sm_80,
     "sm_89": sm_86,
     "sm_90": sm_80,
+    "sm_100": sm_80,
+    "sm_103": sm_80,
+    "sm_110": sm_80,
     "sm_120": sm_86,
+    "sm_121": sm_86,
 }

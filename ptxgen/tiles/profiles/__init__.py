@@ -32,13 +32,16 @@ FOLDER = Path(__file__).parent
 Bounds = tuple[int | None, int | None]
 """The least and the largest value, both inside; None where there is no bound."""
 ANY: Bounds = (None, None)
+ALIGNMENTS = (1, 2, 4, 8, 16)
+"""Least alignments that a rule may ask for, in bytes."""
 
 
 @dataclass(frozen=True)
 class Rule:
     """A kernel of a route table (the first of its route), and the box where it is the fastest.
 
-    ``align``: only for A and B of at least these alignments, in bytes; 1 admits any.
+    ``align``: only for A and B of at least these alignments, in bytes; 1 admits any. Raises
+    SpecError for a box that has no problem.
     """
 
     kernel: str
@@ -47,6 +50,24 @@ class Rule:
     n: Bounds = ANY
     k: Bounds = ANY
     align: tuple[int, int] = (1, 1)
+
+    def __post_init__(self) -> None:
+        for size, (low, high) in (("m", self.m), ("n", self.n), ("k", self.k)):
+            known = [bound for bound in (low, high) if bound is not None]
+            if not all(type(bound) is int and bound >= 1 for bound in known):
+                raise SpecError(
+                    f"rule of {self.kernel}: {size} is [{low}, {high}]; takes whole numbers from "
+                    "1 on, or null where there is no bound"
+                )
+            if known != sorted(known):
+                raise SpecError(
+                    f"rule of {self.kernel}: {size} is [{low}, {high}]; the least comes first"
+                )
+        if not all(type(least) is int and least in ALIGNMENTS for least in self.align):
+            raise SpecError(
+                f"rule of {self.kernel}: align is {list(self.align)}; takes two of "
+                f"{', '.join(map(str, ALIGNMENTS))}"
+            )
 
     @property
     def prefer(self) -> Expr:
@@ -138,6 +159,8 @@ def read(path: Path) -> Profile:
                 for name, table in found["tables"].items()
             },
         )
+    except SpecError as error:
+        raise SpecError(f"{path} holds no profile of `ptxgen tune`: {error}") from error
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise SpecError(f"{path} holds no profile of `ptxgen tune`: {error!r}") from error
     if path.stem != profile.name:
@@ -179,14 +202,11 @@ def _rule(found: Mapping[str, Any]) -> Rule:
         raise ValueError(f"a rule has {sorted(unknown)}")
     bounds = {size: _bounds(found[size]) for size in "mnk" if size in found}
     a, b = found.get("align", (1, 1))
-    return Rule(_text(found["kernel"]), _text(found["reason"]), align=(int(a), int(b)), **bounds)
+    return Rule(_text(found["kernel"]), _text(found["reason"]), align=(a, b), **bounds)
 
 
 def _bounds(found: Sequence[int | None]) -> Bounds:
     low, high = found
-    for bound in (low, high):
-        if not (bound is None or (isinstance(bound, int) and bound >= 1)):
-            raise ValueError(f"{found} bounds no size")
     return low, high
 
 

@@ -1,0 +1,42 @@
+"""The dtypes of operands and results: their names, in full and as in specs, and their sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxgen.errors import DtypeError
+
+DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+"""Operand dtypes, and their names in specs."""
+ITEMSIZE = {"f32": 4, "bf16": 2, "f16": 2}
+"""Bytes of an element."""
+SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}
+"""A dtype's name in specs, from that or from its full name."""
+
+
+def name_of(dtype: Any, what: str = "dtype") -> str:
+    """The full name of a dtype, such as ``"float32"``.
+
+    Takes a name, in full or as in specs, and what NumPy, ml_dtypes, PyTorch, CuPy and JAX call a
+    dtype (``numpy.float32``, ``numpy.dtype("float32")``, ``torch.float32``). Raises DtypeError for
+    everything else, which calls the argument ``what``.
+    """
+    text = _text(dtype)
+    for long, short in DTYPES.items():
+        if text in (long, short):
+            return long
+    raise DtypeError(
+        f"{what} is {dtype!r}; takes {', '.join(map(repr, DTYPES))}, or the dtype of that name of "
+        "NumPy, ml_dtypes, PyTorch, CuPy or JAX"
+    )
+
+
+def _text(dtype: Any) -> str:
+    if isinstance(dtype, str):
+        return dtype
+    if isinstance(dtype, type):  # numpy.float32, ml_dtypes.bfloat16
+        return dtype.__name__
+    if type(dtype).__module__.partition(".")[0] == "torch":
+        return str(dtype).removeprefix("torch.")
+    inner = getattr(dtype, "dtype", dtype)  # jax.numpy.float32 has its numpy.dtype
+    return str(inner.name) if getattr(inner, "isnative", False) else ""

@@ -298,17 +298,13 @@ def _show(arguments: argparse.Namespace) -> None:
         return
     emit(spec.name)
     emit(f"  contract {spec.contract}: {spec.contract.step}")
-    emit("\nfields, and the part of the name that tells each")
-    emit(table(table_of(spec), ("part", "field", "value", "meaning"), indent="  "))
+    emit("\nfields")
+    emit(table(table_of(spec), ("field", "value", "meaning"), indent="  "))
     emit("\nderived")
     emit(pairs((name.replace("_", " "), _plain(value)) for name, value in derived.items()))
     emit("\nroutes")
     for route in using:
-        emit(
-            f"  route {route['route']} of {route['layout']} {route['plan']}"
-            f" {route['dtype']} {route['tier']}"
-            f" ({', '.join(route['operations']) or 'no operation'})"
-        )
+        emit(f"  route {route['route']} of {' '.join(route['table'])}, {route['dtype']}")
         items: list[tuple[str, object]] = [("prefer", route["prefer"]), ("reason", route["reason"])]
         if len(route["kernels"]) > 1:
             items.insert(0, ("launches", ", then ".join(route["kernels"])))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from ptxgen.dispatch.choice import Choice, Dispatch
 from ptxgen.errors import OptionError, UncoveredError
 from ptxgen.spec import ARCHITECTURES, Key
-from ptxgen.tiles import TABLES
+from ptxgen.tiles import SPECS, TABLES
 
 __all__ = ["Choice", "accepted", "choose"]
 
@@ -53,6 +53,8 @@ def choose(
     choice = function(*(given[name] for name in found.space.arguments))
     if choice is None:
         raise UncoveredError(named, f"no route of {arch} with {sms} SMs admits it")
+    if dtype != found.dtypes[0]:  # the code names the kernels of the first
+        choice = choice._replace(kernels=tuple(SPECS[k].of(dtype).name for k in choice.kernels))
     return choice
 
 

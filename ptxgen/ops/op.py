@@ -49,8 +49,8 @@ class Question(NamedTuple):
     """A problem given by sizes alone: how ``explain`` asks.
 
     ``sizes`` as the signature names them; ``dtype``: the short name of the operands'; ``options``:
-    all of the signature's; ``aligns``: bytes, of the arguments that are not optional, in order (or one
-    for all).
+    all of the signature's; ``aligns``: bytes, of the arguments that are not optional, in order (or
+    one for all).
     """
 
     sizes: Mapping[str, int]

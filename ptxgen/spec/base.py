@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
@@ -97,13 +99,25 @@ def check(holds: bool, name: str, what: str, left: object, right: object) -> Non
 class KernelSpec(ABC):
     """What every generated kernel has, whatever its family."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Content-derived name, also the kernel's symbol."""
-
     family: ClassVar[str]
     template: ClassVar[str]  # file name
+    meanings: ClassVar[Mapping[str, str]] = {
+        "contract": "which bits it returns",
+        "dtype": "of the operands",
+        "min_arch": "the oldest architecture that runs it",
+    }
+    """What each field says, for people."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What people know it by: dtype, layout, tile. Kernels may share it."""
+
+    @cached_property
+    def name(self) -> str:
+        """Its name, also the kernel's symbol: family, label, and a digest of all fields."""
+        digest = hashlib.sha256(self.canonical().encode()).hexdigest()
+        return f"{self.family}_{self.label}_{digest[:6]}"
 
     @property
     @abstractmethod
@@ -192,6 +206,6 @@ class KernelSpec(ABC):
 
     def canonical(self) -> str:
         """Canonical serialisation: sorted JSON of the class and all fields."""
-        fields: dict[str, Any] = asdict(self)
-        fields["kind"] = type(self).__name__
-        return json.dumps(fields, sort_keys=True, separators=(",", ":"), default=str)
+        found: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        found["kind"] = type(self).__name__
+        return json.dumps(found, sort_keys=True, separators=(",", ":"), default=str)

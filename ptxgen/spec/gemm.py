@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from ptxgen.expr import Expr, ceil_div, maximum, minimum, var
 from ptxgen.numerics import activation
@@ -105,6 +105,44 @@ def abi(
     )
 
 
+MEANINGS: Mapping[str, str] = {
+    **KernelSpec.meanings,
+    "ahead": "steps of 16 k by which fragments are fetched ahead",
+    "batch": "chunks whose loads are in flight together",
+    "bk": "k's per stage of the ring in shared memory",
+    "bm": "rows of C that a CTA computes (a tile)",
+    "bn": "columns of C that a CTA computes",
+    "cluster_k": "CTAs of a cluster that share a tile's chunks",
+    "cluster_m": "CTAs of a cluster along m, which share tiles of B",
+    "cluster_n": "CTAs of a cluster along n, which share tiles of A",
+    "consumers": "warpgroups that multiply; one warp more copies",
+    "copiers": "warps that only copy (0: all copy)",
+    "copy_a": "how A reaches shared memory",
+    "copy_b": "how B reaches shared memory",
+    "cta_threads": "threads of a CTA",
+    "ctas_per_sm": "CTAs that share an SM, which bounds the registers",
+    "lanes": "lanes of a warp that a slice takes",
+    "lanes_m": "lanes of a warp along m (of a slice's lanes; the others are along n)",
+    "layout": "how A and B are stored, row-major: N is [M, K] or [K, N], T its transpose",
+    "order": "the order in which a thread's outputs are stored",
+    "outputs": "outputs of a thread",
+    "persistent": "whether the grid is bounded and CTAs walk over the tiles",
+    "raster": "tile rows that share columns in L2 (0: all)",
+    "registers": "of a consumer's thread, after reallocation (0: as launched)",
+    "slices": "warps (or parts of one) that have chunks of a tile each",
+    "split": "where the chunks of a reduction meet: none has one, slices in shared memory, "
+    "cluster in a cluster's, workspace in memory, for a reduce kernel",
+    "stages": "stages of the ring in shared memory, which are filled ahead",
+    "stream": "operands that are read once, of which L2 keeps nothing",
+    "swap": "whether the instruction's 16 rows are columns of B, for products of few rows",
+    "tm": "rows of C that a thread computes",
+    "tn": "columns of C that a thread computes",
+    "warps_m": "warps along m",
+    "warps_n": "warps along n",
+}
+"""What the fields of these families say."""
+
+
 CONTEXT: Mapping[str, Any] = MappingProxyType(
     {"activation": activation, "gemm": sys.modules[__name__]}
 )
@@ -114,10 +152,18 @@ CONTEXT: Mapping[str, Any] = MappingProxyType(
 class GemmSpec(KernelSpec):
     """A kernel that computes output tiles of BM x BN, whole or chunk by chunk of the reduction."""
 
+    layout: str
     bm: int
     bn: int
+    bk: int
     split: str  # how chunks are told apart; "workspace": their sums go there
     persistent: bool  # whether CTAs walk over the tiles
+
+    meanings: ClassVar[Mapping[str, str]] = MEANINGS
+
+    @property
+    def label(self) -> str:
+        return f"{self.layout.lower()}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}"
 
     @property
     def context(self) -> Mapping[str, Any]:

@@ -217,33 +217,6 @@ class MmaSpec(GemmSpec):
             available,
         )
 
-    # -- identity -------------------------------------------------------------
-    @property
-    def name(self) -> str:
-        parts = [
-            f"mma_{self.layout.lower()}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}",
-            f"w{self.warps_m}x{self.warps_n}",
-            f"s{self.stages}",
-            self.copy_a[0] + self.copy_b[0],
-        ]
-        if self.swap:
-            parts.append("swap")
-        if self.split == "workspace":
-            parts.append("partial")
-        if self.persistent:
-            parts.append("persistent")
-        if self.ctas_per_sm != 1:
-            parts.append(f"c{self.ctas_per_sm}")
-        if self.raster != 8:
-            parts.append(f"r{self.raster}")
-        if self.ahead != 1:
-            parts.append(f"a{self.ahead}")
-        if self.copiers:
-            parts.append(f"x{self.copiers}")
-        if self.stream:
-            parts.append(f"stream{self.stream}")
-        return "_".join(parts)
-
     # -- derived --------------------------------------------------------------
     @property
     def threads(self) -> int:

@@ -25,6 +25,7 @@ from ptxgen.spec.gemm import (
     CHUNKS,
     CONTEXT,
     LAYOUTS,
+    MEANINGS,
     PARTIAL_SUMS,
     GemmSpec,
     abi,
@@ -200,30 +201,6 @@ class TileSpec(GemmSpec):
             needed,
             available,
         )
-
-    # -- identity -------------------------------------------------------------
-    @property
-    def name(self) -> str:
-        parts = [
-            f"simt_{self.layout.lower()}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}",
-            f"{self.tm}x{self.tn}",
-            f"w{self.warps_m}x{self.warps_n}l{self.lanes_m}x{self.lanes_n}",
-            f"s{self.stages}",
-            self.copy_a[0] + self.copy_b[0],
-        ]
-        if self.split == "slices":
-            parts.append(f"slices{self.slices}")
-        elif self.split == "workspace":
-            parts.append("partial")
-        if self.persistent:
-            parts.append("persistent")
-        if self.ctas_per_sm != 1:
-            parts.append(f"c{self.ctas_per_sm}")
-        if self.order != "rows":
-            parts.append(self.order)
-        if self.raster != 8:
-            parts.append(f"r{self.raster}")
-        return "_".join(parts)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -424,6 +401,7 @@ class ReduceSpec(KernelSpec):
 
     family: ClassVar[str] = "reduce"
     template: ClassVar[str] = "simt/reduce.cu.j2"
+    meanings: ClassVar[Mapping[str, str]] = MEANINGS
 
     def __post_init__(self) -> None:
         check(self.dtype in ITEMSIZE, self.name, "dtype", self.dtype, [*ITEMSIZE])
@@ -432,9 +410,8 @@ class ReduceSpec(KernelSpec):
         check(self.batch >= 1, self.name, "batch", self.batch, ">= 1")
 
     @property
-    def name(self) -> str:
-        contract = "" if self.contract == FMA else f"_{self.contract.name}"
-        return f"reduce_{self.dtype}_{self.cta_threads}x{self.outputs}_b{self.batch}{contract}"
+    def label(self) -> str:
+        return f"{self.dtype}_{self.cta_threads}x{self.outputs}"
 
     @property
     def element(self) -> str:

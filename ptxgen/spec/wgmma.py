@@ -251,25 +251,6 @@ class WgmmaSpec(GemmSpec):
                 ">= 24",
             )
 
-    # -- identity -------------------------------------------------------------
-    @property
-    def name(self) -> str:
-        parts = [
-            f"wgmma_{self.layout.lower()}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}",
-            f"w{self.consumers}_s{self.stages}",
-        ]
-        if self.ctas > 1:
-            parts.append(f"c{self.cluster_m}x{self.cluster_n}")
-        if self.cluster_k > 1:
-            parts[-1] += f"x{self.cluster_k}"
-        if self.split == "workspace":
-            parts.append("partial")
-        if self.registers:
-            parts.append(f"r{self.registers}")
-        if self.raster != 8:
-            parts.append(f"b{self.raster}")
-        return "_".join(parts)
-
     # -- derived --------------------------------------------------------------
     @property
     def ctas(self) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ptxgen.expr import TRUE, Expr, ceil_div
-from ptxgen.numerics.contract import TC16, TIERS, K, M, N
+from ptxgen.numerics.contract import TC16, K, M, N
 from ptxgen.spec import CHUNKS, SMS, MmaSpec, ReduceSpec, Route, WgmmaSpec
 from ptxgen.tiles import mma, wgmma
 
@@ -137,9 +137,7 @@ def _batch(dtype: str) -> tuple[Route, ...]:
 
 ROUTES = {
     **{
-        (layout, "rows", dtype, "tc"): _rows(layout, dtype)
-        for layout in ("NN", "NT", "TN", "TT")
-        for dtype in TIERS["tc"]
+        (layout, "rows", "half", "tc"): _rows(layout, "bf16") for layout in ("NN", "NT", "TN", "TT")
     },
-    **{("TN", "batch", dtype, "tc"): _batch(dtype) for dtype in TIERS["tc"]},
+    ("TN", "batch", "half", "tc"): _batch("bf16"),
 }

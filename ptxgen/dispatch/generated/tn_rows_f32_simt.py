@@ -14,132 +14,112 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_2x32 = -(-m // 2) * -(-n // 32)
     # 0: M <= 2: chunks side by side
     if align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 2 and n <= 2048:
-        return Choice(0, ("simt_tn_f32_2x32x32_1x2_w1x1l2x16_s4_sv_slices8",), (tiles_2x32,), ())
+        return Choice(0, ("simt_tn_f32_2x32x32_f2cb29",), (tiles_2x32,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 1: M <= 8: chunks side by side
     if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8 and n <= 2048:
-        return Choice(1, ("simt_tn_f32_8x16x32_2x2_w1x1l4x8_s4_sv_slices8",), (tiles_8x16,), ())
+        return Choice(1, ("simt_tn_f32_8x16x32_c273bd",), (tiles_8x16,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 2: M <= 8: chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(2, ("simt_tn_f32_8x32x16_4x2_w1x1l2x16_s4_sv_slices8",), (tiles_8x32,), ())
+        return Choice(2, ("simt_tn_f32_8x32x16_18fc7f",), (tiles_8x32,), ())
     tiles_16x16 = -(-m // 16) * -(-n // 16)
     # 3: M <= 16: chunks side by side
     if align_b >= 16 and tiles_16x16 <= 2147483647 and chunks > 1 and m <= 16 and n <= 2048:
-        return Choice(3, ("simt_tn_f32_16x16x32_4x4_w1x1l4x4_s3_sv_slices8",), (tiles_16x16,), ())
+        return Choice(3, ("simt_tn_f32_16x16x32_dcaa70",), (tiles_16x16,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: M <= 16: chunks side by side
     if align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(4, ("simt_tn_f32_16x32x16_4x4_w1x1l4x8_s4_sv_slices8",), (tiles_16x32,), ())
+        return Choice(4, ("simt_tn_f32_16x32x16_c151e0",), (tiles_16x32,), ())
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 5: M <= 32: chunks side by side
     if align_b >= 16 and tiles_32x16 <= 2147483647 and chunks > 1 and m <= 32 and n <= 2048:
-        return Choice(5, ("simt_tn_f32_32x16x16_4x4_w1x1l8x4_s4_sv_slices8",), (tiles_32x16,), ())
+        return Choice(5, ("simt_tn_f32_32x16x16_17773a",), (tiles_32x16,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 6: M <= 32: chunks side by side
     if align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and m <= 32:
-        return Choice(6, ("simt_tn_f32_32x32x16_4x8_w1x1l8x4_s3_sv_slices8",), (tiles_32x32,), ())
+        return Choice(6, ("simt_tn_f32_32x32x16_7ce911",), (tiles_32x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 7: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_128x128 <= 2147483647 and chunks > 1
         and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            7,
-            ("simt_tn_f32_128x128x16_8x8_w4x2l4x8_s2_vv_slices1_c2",),
-            (tiles_128x128,),
-            (),
-        )
+        return Choice(7, ("simt_tn_f32_128x128x16_580eec",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 8: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_64x64 <= 2147483647 and chunks > 1
         and sms * 3 <= tiles_64x64 * 4
     ):
-        return Choice(8, ("simt_tn_f32_64x64x8_16x8_w1x1l4x8_s4_vv_slices8",), (tiles_64x64,), ())
+        return Choice(8, ("simt_tn_f32_64x64x8_16cfa9",), (tiles_64x64,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 9: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_64x32 <= 2147483647 and chunks > 1
         and sms * 3 <= tiles_64x32 * 4
     ):
-        return Choice(
-            9,
-            ("simt_tn_f32_64x32x16_8x8_w1x1l8x4_s2_vv_slices8_columns",),
-            (tiles_64x32,),
-            (),
-        )
+        return Choice(9, ("simt_tn_f32_64x32x16_88dfd9",), (tiles_64x32,), ())
     # 10: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1
         and sms * 3 <= tiles_32x32 * 4
     ):
-        return Choice(
-            10,
-            ("simt_tn_f32_32x32x32_4x8_w1x1l8x4_s2_vv_slices8_columns",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(10, ("simt_tn_f32_32x32x32_7f9c2e",), (tiles_32x32,), ())
     # 11: few outputs, split
     if (
         align_a >= 16 and align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1
         and sms * 4 > tiles_128x128 * 4
     ):
-        return Choice(11, ("simt_tn_f32_16x32x32_4x4_w1x1l4x8_s3_vv_slices8",), (tiles_16x32,), ())
+        return Choice(11, ("simt_tn_f32_16x32x32_1f9bbb",), (tiles_16x32,), ())
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 12: M <= 8: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(12, ("simt_tn_f32_8x64x64_4x2_w1x2l2x16_s3_sv",), (tiles_8x64,), ())
+        return Choice(12, ("simt_tn_f32_8x64x64_5625ae",), (tiles_8x64,), ())
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 13: M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
-        return Choice(13, ("simt_tn_f32_16x64x64_4x4_w1x2l4x8_s3_sv",), (tiles_16x64,), ())
+        return Choice(13, ("simt_tn_f32_16x64x64_f13dbd",), (tiles_16x64,), ())
     tiles_32x128 = -(-m // 32) * -(-n // 128)
     # 14: M <= 32: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(14, ("simt_tn_f32_32x128x32_8x4_w1x4l4x8_s4_sv",), (tiles_32x128,), ())
+        return Choice(14, ("simt_tn_f32_32x128x32_af8c45",), (tiles_32x128,), ())
     # 15: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(15, ("simt_tn_f32_128x128x32_8x8_w4x2l4x8_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(15, ("simt_tn_f32_128x128x32_3731f1",), (tiles_128x128,), ())
     # 16: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(16, ("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s2_vv_c4",), (tiles_64x64,), ())
+        return Choice(16, ("simt_tn_f32_64x64x32_d23bd0",), (tiles_64x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 17: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_32x64 * 4
     ):
-        return Choice(17, ("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s5_vv_c4",), (tiles_32x64,), ())
+        return Choice(17, ("simt_tn_f32_32x64x16_c865b2",), (tiles_32x64,), ())
     # 18: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(18, ("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
+        return Choice(18, ("simt_tn_f32_16x32x32_23e7ec",), (tiles_16x32,), ())
     # 19: unaligned, few outputs, split
     if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(19, ("simt_tn_f32_32x32x16_8x4_w1x1l4x8_s3_ss_slices8",), (tiles_32x32,), ())
+        return Choice(19, ("simt_tn_f32_32x32x16_715eef",), (tiles_32x32,), ())
     # 20: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(20, ("simt_tn_f32_128x128x8_8x8_w4x2l4x8_s4_ss_c2",), (tiles_128x128,), ())
+        return Choice(20, ("simt_tn_f32_128x128x8_a0a8dd",), (tiles_128x128,), ())
     # 21: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
-        return Choice(21, ("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_ss_c4",), (tiles_16x32,), ())
+        return Choice(21, ("simt_tn_f32_16x32x32_c8fab0",), (tiles_16x32,), ())
     # 22: everything else: any size, alignment and plan
-    return Choice(
-        22,
-        ("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s3_ss_slices1_persistent",),
-        (min(tiles_64x64, 2147483647),),
-        (),
-    )
+    return Choice(22, ("simt_tn_f32_64x64x16_f66d1e",), (min(tiles_64x64, 2147483647),), ())
 
 
 def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
@@ -149,86 +129,76 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 1: M <= 8: chunks side by side
     if align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8 and n <= 2048:
-        return Choice(1, ("simt_tn_f32_8x16x32_2x2_w1x1l4x8_s4_sv_slices8",), (tiles_8x16,), ())
+        return Choice(1, ("simt_tn_f32_8x16x32_c273bd",), (tiles_8x16,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 2: M <= 8: chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(2, ("simt_tn_f32_8x32x16_4x2_w1x1l2x16_s4_sv_slices8",), (tiles_8x32,), ())
+        return Choice(2, ("simt_tn_f32_8x32x16_18fc7f",), (tiles_8x32,), ())
     tiles_16x16 = -(-m // 16) * -(-n // 16)
     # 3: M <= 16: chunks side by side
     if align_b >= 16 and tiles_16x16 <= 2147483647 and chunks > 1 and m <= 16 and n <= 2048:
-        return Choice(3, ("simt_tn_f32_16x16x32_4x4_w1x1l4x4_s3_sv_slices8",), (tiles_16x16,), ())
+        return Choice(3, ("simt_tn_f32_16x16x32_dcaa70",), (tiles_16x16,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: M <= 16: chunks side by side
     if align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(4, ("simt_tn_f32_16x32x16_4x4_w1x1l4x8_s4_sv_slices8",), (tiles_16x32,), ())
+        return Choice(4, ("simt_tn_f32_16x32x16_c151e0",), (tiles_16x32,), ())
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 5: M <= 32: chunks side by side
     if align_b >= 16 and tiles_32x16 <= 2147483647 and chunks > 1 and m <= 32 and n <= 2048:
-        return Choice(5, ("simt_tn_f32_32x16x16_4x4_w1x1l8x4_s4_sv_slices8",), (tiles_32x16,), ())
+        return Choice(5, ("simt_tn_f32_32x16x16_17773a",), (tiles_32x16,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 7: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_128x128 <= 2147483647 and chunks > 1
         and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(
-            7,
-            ("simt_tn_f32_128x128x16_8x8_w4x2l4x8_s2_vv_slices1_c2",),
-            (tiles_128x128,),
-            (),
-        )
+        return Choice(7, ("simt_tn_f32_128x128x16_580eec",), (tiles_128x128,), ())
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 12: M <= 8: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(12, ("simt_tn_f32_8x64x64_4x2_w1x2l2x16_s3_sv",), (tiles_8x64,), ())
+        return Choice(12, ("simt_tn_f32_8x64x64_5625ae",), (tiles_8x64,), ())
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 13: M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
-        return Choice(13, ("simt_tn_f32_16x64x64_4x4_w1x2l4x8_s3_sv",), (tiles_16x64,), ())
+        return Choice(13, ("simt_tn_f32_16x64x64_f13dbd",), (tiles_16x64,), ())
     tiles_32x128 = -(-m // 32) * -(-n // 128)
     # 14: M <= 32: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(14, ("simt_tn_f32_32x128x32_8x4_w1x4l4x8_s4_sv",), (tiles_32x128,), ())
+        return Choice(14, ("simt_tn_f32_32x128x32_af8c45",), (tiles_32x128,), ())
     # 15: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(15, ("simt_tn_f32_128x128x32_8x8_w4x2l4x8_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(15, ("simt_tn_f32_128x128x32_3731f1",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 16: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(16, ("simt_tn_f32_64x64x32_8x4_w2x2l4x8_s2_vv_c4",), (tiles_64x64,), ())
+        return Choice(16, ("simt_tn_f32_64x64x32_d23bd0",), (tiles_64x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 17: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_32x64 * 4
     ):
-        return Choice(17, ("simt_tn_f32_32x64x16_4x4_w2x2l4x8_s5_vv_c4",), (tiles_32x64,), ())
+        return Choice(17, ("simt_tn_f32_32x64x16_c865b2",), (tiles_32x64,), ())
     # 18: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(18, ("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_vv_c4",), (tiles_16x32,), ())
+        return Choice(18, ("simt_tn_f32_16x32x32_23e7ec",), (tiles_16x32,), ())
     # 20: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(20, ("simt_tn_f32_128x128x8_8x8_w4x2l4x8_s4_ss_c2",), (tiles_128x128,), ())
+        return Choice(20, ("simt_tn_f32_128x128x8_a0a8dd",), (tiles_128x128,), ())
     # 21: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
-        return Choice(21, ("simt_tn_f32_16x32x32_2x2_w2x2l4x8_s4_ss_c4",), (tiles_16x32,), ())
+        return Choice(21, ("simt_tn_f32_16x32x32_c8fab0",), (tiles_16x32,), ())
     # 22: everything else: any size, alignment and plan
-    return Choice(
-        22,
-        ("simt_tn_f32_64x64x16_8x4_w2x2l4x8_s3_ss_slices1_persistent",),
-        (min(tiles_64x64, 2147483647),),
-        (),
-    )
+    return Choice(22, ("simt_tn_f32_64x64x16_f66d1e",), (min(tiles_64x64, 2147483647),), ())
 
 
 BY_ARCH: dict[str, Dispatch] = {

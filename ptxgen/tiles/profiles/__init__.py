@@ -211,10 +211,10 @@ def _bounds(found: Sequence[int | None]) -> Bounds:
 
 
 def _key(name: str) -> Key:
-    layout, plan, dtype, tier = name.split()
+    layout, plan, width, tier = name.split()
     if layout not in LAYOUTS:
         raise ValueError(f"{name!r} names no table")
-    return layout, plan, dtype, tier
+    return layout, plan, width, tier
 
 
 def _text(value: Any) -> str:

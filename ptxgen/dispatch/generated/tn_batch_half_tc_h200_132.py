@@ -1,4 +1,4 @@
-"""Dispatch of TN batch bf16 tc: products under the plan 'batch'.
+"""Dispatch of TN batch half tc: products under the plan 'batch'.
 
 On NVIDIA H200 with 132 SMs, by its profile.
 
@@ -25,7 +25,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             0,
-            ("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
+            ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
             (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -38,7 +38,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             1,
-            ("wgmma_tn_bf16_128x224x64_w2_s4",),
+            ("wgmma_tn_bf16_128x224x64_5bb08c",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
@@ -50,7 +50,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 628 and m <= 2048 and n >= 628 and n <= 1773
         and k <= 181
     ):
-        return Choice(2, ("wgmma_tn_bf16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
+        return Choice(
+            2,
+            ("wgmma_tn_bf16_64x128x64_af4e2a",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
+        )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: measured at 1 problem: 8 % faster than the next
     if (
@@ -62,7 +67,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             3,
-            ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
+            ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
             (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -74,7 +79,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and m <= 128 and k >= 4097
     ):
-        return Choice(4, ("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
+        return Choice(4, ("wgmma_tn_bf16_192x192x64_7b3f77",), (tiles_192x192 * 2,), ())
     tiles_192x96 = -(-m // 192) * -(-n // 96)
     # 5: measured at 2 problems: 7 % faster than the next
     if (
@@ -82,7 +87,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
         and -(-n // 96) * 8 <= 4294967295 and m <= 886 and n >= 1774 and n <= 7662 and k >= 182
     ):
-        return Choice(5, ("wgmma_tn_bf16_192x96x64_w3_s4",), (min(tiles_192x96, sms // 1) * 1,), ())
+        return Choice(
+            5,
+            ("wgmma_tn_bf16_192x96x64_205679",),
+            (min(tiles_192x96, sms // 1) * 1,),
+            (),
+        )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 6: measured at 2 problems: 1 % faster than the next
     if (
@@ -90,7 +100,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and m <= 2048 and n <= 128
     ):
-        return Choice(6, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(6, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 7: not measured: as the nearest measured problem
     if (
@@ -100,7 +110,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             7,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_tn_bf16_128x256x64_9bf432",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -111,7 +121,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m <= 2048 and n >= 887 and n <= 1773
     ):
-        return Choice(8, ("wgmma_tn_bf16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+        return Choice(
+            8,
+            ("wgmma_tn_bf16_128x64x64_701c99",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
+        )
     # 9: measured at 1 problem: 49 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -122,7 +137,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             9,
-            ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
+            ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
             (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -134,7 +149,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             10,
-            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -147,7 +162,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             11,
-            ("wgmma_tn_bf16_192x128x64_w3_s4",),
+            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
             (min(tiles_192x128, sms // 1) * 1,),
             (),
         )
@@ -159,7 +174,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             12,
-            ("wgmma_tn_bf16_192x96x64_w3_s4",),
+            ("wgmma_tn_bf16_192x96x64_205679",),
             (min(tiles_192x96, sms // 1) * 1,),
             (),
         )
@@ -174,7 +189,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             13,
-            ("wgmma_tn_bf16_192x192x64_w3_s4_partial_r160", "reduce_bf16_128x4_b8_tc16"),
+            ("wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
             (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -188,7 +203,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             14,
-            ("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
+            ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
             (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -198,7 +213,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and m <= 627 and n <= 886 and k >= 182
     ):
-        return Choice(15, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            15,
+            ("wgmma_tn_bf16_64x32x128_a91cb8",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     # 16: measured at 1 problem: 6 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 2
@@ -206,7 +226,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and m <= 886 and n >= 1774 and n <= 7662 and k >= 4097
     ):
-        return Choice(16, ("wgmma_tn_bf16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
+        return Choice(16, ("wgmma_tn_bf16_192x192x64_7b3f77",), (tiles_192x192 * 2,), ())
     # 17: measured at 3 problems: 19 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -217,7 +237,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             17,
-            ("wgmma_tn_bf16_64x64x64_w1_s12_partial", "reduce_bf16_128x4_b8_tc16"),
+            ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
             (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -229,7 +249,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             18,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_tn_bf16_128x256x64_9bf432",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -241,7 +261,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             19,
-            ("wgmma_tn_bf16_128x64x64_w2_s8",),
+            ("wgmma_tn_bf16_128x64x64_701c99",),
             (min(tiles_128x64, sms // 1) * 1,),
             (),
         )
@@ -255,30 +275,20 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             20,
-            ("wgmma_tn_bf16_128x128x64_w2_s6_partial", "reduce_bf16_128x4_b8_tc16"),
+            ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
             (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
     # 21: measured at 2 problems: 9 % faster than the next
     if chunks <= 1 and align_a >= 16:
-        return Choice(
-            21,
-            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(21, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     # 22: measured at 2 problems: 9 % faster than the next
     if chunks <= 1 and n >= 1027:
-        return Choice(
-            22,
-            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(22, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 23: measured at 1 problem: 40 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and n <= 1026:
-        return Choice(23, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(23, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
     # 24: measured at 1 problem: the only kernel
     if (
         chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
@@ -286,21 +296,16 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             24,
-            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_bf16_128x4_b8_tc16"),
+            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
     # 25: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(25, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+        return Choice(25, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
     # 26: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            26,
-            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(26, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 

@@ -1,6 +1,6 @@
-"""Dispatch of TN rows bf16 tc: products under the plan 'rows'.
+"""Dispatch of NN rows half tc: products under the plan 'rows'.
 
-Generated from ptxgen.tiles.TABLES["TN", "rows", "bf16", "tc"]; do not edit.
+Generated from ptxgen.tiles.TABLES["NN", "rows", "half", "tc"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -17,105 +17,69 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            0,
-            ("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
+        return Choice(0, ("mma_nn_bf16_8x64x128_c1cd43",), (tiles_8x64,), ())
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 1: M <= 16: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
+        and sms <= -(-n // 64) * 2
+    ):
+        return Choice(1, ("mma_nn_bf16_16x64x128_aac18e",), (tiles_16x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 1: M <= 32: the weight streams once
+    # 2: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            1,
-            ("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
+        return Choice(2, ("mma_nn_bf16_32x64x128_29d365",), (tiles_32x64,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 2: M <= 64: the weight streams once
+    # 3: M <= 64: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and sms <= -(-n // 128) * 2
     ):
-        return Choice(2, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+        return Choice(3, ("mma_nn_bf16_64x128x64_279d8f",), (tiles_64x128,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 3: M <= 8: the weight streams once
+    # 4: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            3,
-            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(4, ("mma_nn_bf16_8x32x128_f7ec2d",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 4: M <= 16: the weight streams once
+    # 5: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
-            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(5, ("mma_nn_bf16_16x32x128_c42c9b",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 5: M <= 32: the weight streams once
+    # 6: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            5,
-            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(6, ("mma_nn_bf16_32x32x128_cff189",), (tiles_32x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 17: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(17, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(17, ("mma_nn_bf16_128x128x64_2f2055",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 18: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(18, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(18, ("mma_nn_bf16_64x64x64_b16dac",), (tiles_64x64,), ())
     # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            19,
-            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(19, ("mma_nn_bf16_32x32x128_cff189",), (tiles_32x32,), ())
     # 20: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            20,
-            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(21, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 22: operands off 16 bytes
+        return Choice(20, ("mma_nn_bf16_16x32x128_5474ec",), (tiles_16x32,), ())
+    # 21: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(22, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 23: operands off 16 bytes
+        return Choice(21, ("mma_nn_bf16_16x32x128_ee4369",), (tiles_16x32,), ())
+    # 22: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(23, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 24: everything else: any size and alignment
+        return Choice(22, ("mma_nn_bf16_64x64x32_87f891",), (tiles_64x64,), ())
+    # 23: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            24,
-            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(23, ("mma_nn_bf16_64x64x32_63db1d",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -123,80 +87,54 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_86, sm_89, sm_120, sm_121."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 1: M <= 16: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
+        and sms <= -(-n // 64) * 2
+    ):
+        return Choice(1, ("mma_nn_bf16_16x64x128_aac18e",), (tiles_16x64,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 3: M <= 8: the weight streams once
+    # 4: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            3,
-            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(4, ("mma_nn_bf16_8x32x128_f7ec2d",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 4: M <= 16: the weight streams once
+    # 5: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
-            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(5, ("mma_nn_bf16_16x32x128_c42c9b",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 5: M <= 32: the weight streams once
+    # 6: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            5,
-            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(6, ("mma_nn_bf16_32x32x128_cff189",), (tiles_32x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 17: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(17, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(17, ("mma_nn_bf16_128x128x64_2f2055",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 18: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(18, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(18, ("mma_nn_bf16_64x64x64_b16dac",), (tiles_64x64,), ())
     # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            19,
-            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(19, ("mma_nn_bf16_32x32x128_cff189",), (tiles_32x32,), ())
     # 20: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            20,
-            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(21, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 22: operands off 16 bytes
+        return Choice(20, ("mma_nn_bf16_16x32x128_5474ec",), (tiles_16x32,), ())
+    # 21: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(22, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 23: operands off 16 bytes
+        return Choice(21, ("mma_nn_bf16_16x32x128_ee4369",), (tiles_16x32,), ())
+    # 22: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(23, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 24: everything else: any size and alignment
+        return Choice(22, ("mma_nn_bf16_64x64x32_87f891",), (tiles_64x64,), ())
+    # 23: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            24,
-            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(23, ("mma_nn_bf16_64x64x32_63db1d",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -210,85 +148,55 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            0,
-            ("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
+        return Choice(0, ("mma_nn_bf16_8x64x128_c1cd43",), (tiles_8x64,), ())
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 1: M <= 16: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
+        and sms <= -(-n // 64) * 2
+    ):
+        return Choice(1, ("mma_nn_bf16_16x64x128_aac18e",), (tiles_16x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 1: M <= 32: the weight streams once
+    # 2: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            1,
-            ("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
+        return Choice(2, ("mma_nn_bf16_32x64x128_29d365",), (tiles_32x64,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 2: M <= 64: the weight streams once
+    # 3: M <= 64: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and sms <= -(-n // 128) * 2
     ):
-        return Choice(2, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+        return Choice(3, ("mma_nn_bf16_64x128x64_279d8f",), (tiles_64x128,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 3: M <= 8: the weight streams once
+    # 4: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            3,
-            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(4, ("mma_nn_bf16_8x32x128_f7ec2d",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 4: M <= 16: the weight streams once
+    # 5: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
-            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(5, ("mma_nn_bf16_16x32x128_c42c9b",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 5: M <= 32: the weight streams once
+    # 6: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            5,
-            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(6, ("mma_nn_bf16_32x32x128_cff189",), (tiles_32x32,), ())
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 6: large outputs
+    # 7: large outputs
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295 and k >= 64 and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            6,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            7,
+            ("wgmma_nn_bf16_128x256x64_21d1cf",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 7: large outputs
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 8 <= tiles_192x128 * 1 * 4
-    ):
-        return Choice(
-            7,
-            ("wgmma_tn_bf16_192x128x64_w3_s4",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
-        )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 8: large outputs
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
@@ -297,7 +205,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             8,
-            ("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
+            ("wgmma_nn_bf16_192x128x64_743440",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
@@ -310,7 +218,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             9,
-            ("wgmma_tn_bf16_128x224x64_w2_s4",),
+            ("wgmma_nn_bf16_128x224x64_9c36e6",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
@@ -323,21 +231,21 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             10,
-            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            ("wgmma_nn_bf16_128x128x64_b78178",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
-    tiles_192x96 = -(-m // 192) * -(-n // 96)
+    tiles_128x112 = -(-m // 128) * -(-n // 112)
     # 11: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
-        and -(-n // 96) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_192x96 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 112 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x112 + sms <= 4294967295
+        and -(-n // 112) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x112 * 1 * 4
     ):
         return Choice(
             11,
-            ("wgmma_tn_bf16_192x96x64_w3_s4",),
-            (min(tiles_192x96, sms // 1) * 1,),
+            ("wgmma_nn_bf16_128x112x64_256c5b",),
+            (min(tiles_128x112, sms // 1) * 1,),
             (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
@@ -349,7 +257,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             12,
-            ("wgmma_tn_bf16_128x64x64_w2_s8",),
+            ("wgmma_nn_bf16_128x64x64_abd4be",),
             (min(tiles_128x64, sms // 1) * 1,),
             (),
         )
@@ -361,7 +269,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             13,
-            ("wgmma_tn_bf16_64x128x64_w1_s8",),
+            ("wgmma_nn_bf16_64x128x64_2e86fc",),
             (min(tiles_64x128, sms // 1) * 1,),
             (),
         )
@@ -372,7 +280,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(14, ("wgmma_tn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(14, ("wgmma_nn_bf16_64x64x64_4fd254",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 15: the largest tile that gives 3/4 of the SMs one
     if (
@@ -380,17 +288,22 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
-        return Choice(15, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            15,
+            ("wgmma_nn_bf16_64x32x128_ff9e9b",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 16: few outputs: the smallest tile
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
+        and n + 16 <= 2147483647 and k + 256 <= 2147483647 and tiles_64x16 + sms <= 4294967295
         and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
         return Choice(
             16,
-            ("wgmma_tn_bf16_64x16x128_w1_s10",),
+            ("wgmma_nn_bf16_64x16x256_9a1dd4",),
             (min(tiles_64x16, sms // 1) * 1,),
             (),
         )
@@ -399,46 +312,28 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(17, ("mma_tn_bf16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(17, ("mma_nn_bf16_128x128x64_2f2055",), (tiles_128x128,), ())
     # 18: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(18, ("mma_tn_bf16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(18, ("mma_nn_bf16_64x64x64_b16dac",), (tiles_64x64,), ())
     # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            19,
-            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(19, ("mma_nn_bf16_32x32x128_cff189",), (tiles_32x32,), ())
     # 20: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            20,
-            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
-    # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(21, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 22: operands off 16 bytes
+        return Choice(20, ("mma_nn_bf16_16x32x128_5474ec",), (tiles_16x32,), ())
+    # 21: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(22, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
-    # 23: operands off 16 bytes
+        return Choice(21, ("mma_nn_bf16_16x32x128_ee4369",), (tiles_16x32,), ())
+    # 22: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(23, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 24: everything else: any size and alignment
+        return Choice(22, ("mma_nn_bf16_64x64x32_87f891",), (tiles_64x64,), ())
+    # 23: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            24,
-            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(23, ("mma_nn_bf16_64x64x32_63db1d",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 

@@ -1,6 +1,6 @@
-"""Dispatch of TN batch f16 tc: products under the plan 'batch'.
+"""Dispatch of TN batch half tc: products under the plan 'batch'.
 
-Generated from ptxgen.tiles.TABLES["TN", "batch", "f16", "tc"]; do not edit.
+Generated from ptxgen.tiles.TABLES["TN", "batch", "half", "tc"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -21,7 +21,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             4,
-            ("mma_tn_f16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_f16_128x4_b8_tc16"),
+            ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (tiles_128x128 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -33,7 +33,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             5,
-            ("mma_tn_f16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab", "reduce_f16_128x4_b8_tc16"),
+            ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -44,7 +44,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             6,
-            ("mma_tn_f16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_f16_128x4_b8_tc16"),
+            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -54,103 +54,63 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            7,
-            ("mma_tn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
+        return Choice(7, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 8: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            8,
-            ("mma_tn_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
+        return Choice(8, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 9: M <= 64: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and sms <= -(-n // 128) * 2
     ):
-        return Choice(9, ("mma_tn_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+        return Choice(9, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 10: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            10,
-            ("mma_tn_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(10, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 11: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            11,
-            ("mma_tn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(11, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 12: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            12,
-            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(12, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     # 24: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(24, ("mma_tn_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(24, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
     # 25: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(25, ("mma_tn_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(25, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
     # 26: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            26,
-            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(26, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     # 27: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            27,
-            ("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(27, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
     # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(28, ("mma_tn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(28, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
     # 29: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(29, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(29, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
     # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(30, ("mma_tn_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+        return Choice(30, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
     # 31: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            31,
-            ("mma_tn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(31, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -168,7 +128,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             4,
-            ("mma_tn_f16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_f16_128x4_b8_tc16"),
+            ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (tiles_128x128 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -180,7 +140,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             5,
-            ("mma_tn_f16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab", "reduce_f16_128x4_b8_tc16"),
+            ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -191,82 +151,52 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             6,
-            ("mma_tn_f16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_f16_128x4_b8_tc16"),
+            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 10: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            10,
-            ("mma_tn_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(10, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 11: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            11,
-            ("mma_tn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(11, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 12: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            12,
-            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(12, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     # 24: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(24, ("mma_tn_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(24, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
     # 25: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(25, ("mma_tn_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(25, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
     # 26: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            26,
-            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(26, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     # 27: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            27,
-            ("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(27, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
     # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(28, ("mma_tn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(28, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
     # 29: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(29, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(29, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
     # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(30, ("mma_tn_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+        return Choice(30, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
     # 31: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            31,
-            ("mma_tn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(31, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -284,7 +214,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 192) * 8 <= 4294967295 and chunks > 1 and k <= 16384
         and sms * 2 <= tiles_192x192 * 1 * 4
     ):
-        return Choice(0, ("wgmma_tn_f16_192x192x64_w3_s4_c1x1x2_r160",), (tiles_192x192 * 2,), ())
+        return Choice(0, ("wgmma_tn_bf16_192x192x64_7b3f77",), (tiles_192x192 * 2,), ())
     # 1: long batch: a CTA per tile and chunk
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -296,7 +226,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             1,
-            ("wgmma_tn_f16_192x192x64_w3_s4_partial_r160", "reduce_f16_128x4_b8_tc16"),
+            ("wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
             (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -312,7 +242,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             2,
-            ("wgmma_tn_f16_128x128x64_w2_s6_partial", "reduce_f16_128x4_b8_tc16"),
+            ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
             (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -327,7 +257,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             3,
-            ("wgmma_tn_f16_64x64x64_w1_s12_partial", "reduce_f16_128x4_b8_tc16"),
+            ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
             (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -339,7 +269,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             4,
-            ("mma_tn_f16_128x128x64_w2x2_s3_vv_partial_c2", "reduce_f16_128x4_b8_tc16"),
+            ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (tiles_128x128 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -350,7 +280,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             5,
-            ("mma_tn_f16_64x64x128_w2x2_s3_vv_partial_c2_x4_streamab", "reduce_f16_128x4_b8_tc16"),
+            ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -361,7 +291,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             6,
-            ("mma_tn_f16_64x64x32_w2x2_s4_pp_partial_c4", "reduce_f16_128x4_b8_tc16"),
+            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -371,58 +301,33 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            7,
-            ("mma_tn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
+        return Choice(7, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 8: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            8,
-            ("mma_tn_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
+        return Choice(8, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 9: M <= 64: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and sms <= -(-n // 128) * 2
     ):
-        return Choice(9, ("mma_tn_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+        return Choice(9, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 10: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            10,
-            ("mma_tn_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(10, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 11: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            11,
-            ("mma_tn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(11, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 12: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            12,
-            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(12, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 13: large outputs
     if (
@@ -432,7 +337,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             13,
-            ("wgmma_tn_f16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_tn_bf16_128x256x64_9bf432",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -445,7 +350,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             14,
-            ("wgmma_tn_f16_192x128x64_w3_s4",),
+            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
             (min(tiles_192x128, sms // 1) * 1,),
             (),
         )
@@ -458,7 +363,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             15,
-            ("wgmma_tn_f16_192x128x64_w3_s4_c1x2",),
+            ("wgmma_tn_bf16_192x128x64_5353a2",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
@@ -471,7 +376,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             16,
-            ("wgmma_tn_f16_128x224x64_w2_s4",),
+            ("wgmma_tn_bf16_128x224x64_5bb08c",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
@@ -483,7 +388,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             17,
-            ("wgmma_tn_f16_128x128x64_w2_s6",),
+            ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -494,7 +399,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
         and -(-n // 96) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_192x96 * 1 * 4
     ):
-        return Choice(18, ("wgmma_tn_f16_192x96x64_w3_s4",), (min(tiles_192x96, sms // 1) * 1,), ())
+        return Choice(
+            18,
+            ("wgmma_tn_bf16_192x96x64_205679",),
+            (min(tiles_192x96, sms // 1) * 1,),
+            (),
+        )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 19: the largest tile that gives 3/4 of the SMs one
     if (
@@ -502,21 +412,31 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
     ):
-        return Choice(19, ("wgmma_tn_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+        return Choice(
+            19,
+            ("wgmma_tn_bf16_128x64x64_701c99",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
+        )
     # 20: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
     ):
-        return Choice(20, ("wgmma_tn_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
+        return Choice(
+            20,
+            ("wgmma_tn_bf16_64x128x64_af4e2a",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
+        )
     # 21: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(21, ("wgmma_tn_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(21, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 22: the largest tile that gives 3/4 of the SMs one
     if (
@@ -524,7 +444,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
-        return Choice(22, ("wgmma_tn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            22,
+            ("wgmma_tn_bf16_64x32x128_a91cb8",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 23: few outputs: the smallest tile
     if (
@@ -532,52 +457,42 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
         and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
-        return Choice(23, ("wgmma_tn_f16_64x16x128_w1_s10",), (min(tiles_64x16, sms // 1) * 1,), ())
+        return Choice(
+            23,
+            ("wgmma_tn_bf16_64x16x128_534e05",),
+            (min(tiles_64x16, sms // 1) * 1,),
+            (),
+        )
     # 24: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(24, ("mma_tn_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(24, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
     # 25: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(25, ("mma_tn_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(25, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
     # 26: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            26,
-            ("mma_tn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(26, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     # 27: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            27,
-            ("mma_tn_f16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(27, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
     # 28: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(28, ("mma_tn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(28, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
     # 29: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(29, ("mma_tn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(29, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
     # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(30, ("mma_tn_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+        return Choice(30, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
     # 31: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            31,
-            ("mma_tn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(31, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 

@@ -1,4 +1,4 @@
-"""Dispatch of TT rows bf16 tc: products under the plan 'rows'.
+"""Dispatch of TT rows half tc: products under the plan 'rows'.
 
 On NVIDIA H200 with 132 SMs, by its profile.
 
@@ -19,23 +19,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m >= 17
         and m <= 64 and n <= 1773 and k <= 2172
     ):
-        return Choice(
-            0,
-            ("mma_tt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(0, ("mma_tt_bf16_32x32x128_9789f3",), (tiles_32x32,), ())
     # 1: measured at 2 problems: 1 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 8
         and n <= 627 and k <= 2172
     ):
-        return Choice(
-            1,
-            ("mma_tt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(1, ("mma_tt_bf16_32x32x128_9789f3",), (tiles_32x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: measured at 2 problems: 34 % faster than the next
     if (
@@ -45,7 +35,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             2,
-            ("wgmma_tt_bf16_128x128x64_w2_s6",),
+            ("wgmma_tt_bf16_128x128x64_82abbb",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -57,7 +47,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and m >= 9 and m <= 16 and n <= 876 and k >= 444
         and k <= 2172
     ):
-        return Choice(3, ("wgmma_tt_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(3, ("wgmma_tt_bf16_64x64x64_e81f12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 4: measured at 19 problems: 60 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -66,7 +56,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             4,
-            ("wgmma_tt_bf16_128x128x64_w2_s6",),
+            ("wgmma_tt_bf16_128x128x64_82abbb",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -78,7 +68,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             5,
-            ("wgmma_tt_bf16_128x128x64_w2_s6",),
+            ("wgmma_tt_bf16_128x128x64_82abbb",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -88,23 +78,13 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 16
         and n <= 5792 and k >= 2173 and k <= 6400 and align_a >= 16
     ):
-        return Choice(
-            6,
-            ("mma_tt_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(6, ("mma_tt_bf16_8x32x256_a02f9a",), (tiles_8x32,), ())
     # 7: measured at 4 problems: 3 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m >= 17
         and m <= 256 and n <= 627 and k <= 2172
     ):
-        return Choice(
-            7,
-            ("mma_tt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(7, ("mma_tt_bf16_32x32x128_9789f3",), (tiles_32x32,), ())
     # 8: measured at 2 problems: 18 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -113,7 +93,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             8,
-            ("wgmma_tt_bf16_128x128x64_w2_s6",),
+            ("wgmma_tt_bf16_128x128x64_82abbb",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -122,26 +102,21 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m >= 17
         and m <= 32
     ):
-        return Choice(
-            9,
-            ("mma_tt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(9, ("mma_tt_bf16_32x32x128_9789f3",), (tiles_32x32,), ())
     # 10: measured at 18 problems: 27 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 17 and m <= 1448 and n <= 1773
     ):
-        return Choice(10, ("wgmma_tt_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(10, ("wgmma_tt_bf16_64x64x64_e81f12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 11: measured at 12 problems: 28 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 33 and m <= 256 and n <= 5792
     ):
-        return Choice(11, ("wgmma_tt_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(11, ("wgmma_tt_bf16_64x64x64_e81f12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 12: measured at 6 problems: 28 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -150,7 +125,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             12,
-            ("wgmma_tt_bf16_128x128x64_w2_s6",),
+            ("wgmma_tt_bf16_128x128x64_82abbb",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -159,12 +134,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m >= 9
         and m <= 32 and n >= 1774 and k >= 887
     ):
-        return Choice(
-            13,
-            ("mma_tt_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(13, ("mma_tt_bf16_32x32x128_9789f3",), (tiles_32x32,), ())
     # 14: measured at 1 problem: 42 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -173,7 +143,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             14,
-            ("wgmma_tt_bf16_128x128x64_w2_s6",),
+            ("wgmma_tt_bf16_128x128x64_82abbb",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -182,12 +152,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 16
         and n <= 26841 and align_a >= 16
     ):
-        return Choice(
-            15,
-            ("mma_tt_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(15, ("mma_tt_bf16_8x32x256_a02f9a",), (tiles_8x32,), ())
     # 16: measured at 1 problem: 21 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -196,7 +161,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             16,
-            ("wgmma_tt_bf16_128x128x64_w2_s6",),
+            ("wgmma_tt_bf16_128x128x64_82abbb",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -206,66 +171,41 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
     ):
-        return Choice(17, ("wgmma_tt_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(17, ("wgmma_tt_bf16_64x64x64_e81f12",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 18: measured at 11 problems: 115 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and align_a >= 8:
-        return Choice(
-            18,
-            ("mma_tt_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(18, ("mma_tt_bf16_8x32x256_a02f9a",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 19: measured at 1 problem: 220 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16 and align_b >= 8:
-        return Choice(19, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(19, ("mma_tt_bf16_16x32x128_406efa",), (tiles_16x32,), ())
     # 20: measured at 2 problems: the only kernel
     if chunks <= 1 and align_a >= 16 and align_b >= 8:
-        return Choice(
-            20,
-            ("mma_tt_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(20, ("mma_tt_bf16_64x64x32_3bec8e",), (min(tiles_64x64, 2147483647),), ())
     # 21: measured at 4 problems: 185 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        return Choice(
-            21,
-            ("mma_tt_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(21, ("mma_tt_bf16_8x32x256_a02f9a",), (tiles_8x32,), ())
     # 22: measured at 12 problems: 193 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 16:
-        return Choice(22, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(22, ("mma_tt_bf16_16x32x128_406efa",), (tiles_16x32,), ())
     # 23: measured at 2 problems: 155 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1025 and align_a >= 16:
-        return Choice(23, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(23, ("mma_tt_bf16_16x32x128_406efa",), (tiles_16x32,), ())
     # 24: measured at 2 problems: 218 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
-        return Choice(24, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(24, ("mma_tt_bf16_16x32x128_406efa",), (tiles_16x32,), ())
     # 25: measured at 5 problems: 175 % faster than the next
     if chunks <= 1 and align_a >= 16:
-        return Choice(
-            25,
-            ("mma_tt_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(25, ("mma_tt_bf16_64x64x32_3bec8e",), (min(tiles_64x64, 2147483647),), ())
     # 26: measured at 1 problem: 226 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 8:
-        return Choice(26, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(26, ("mma_tt_bf16_16x32x128_406efa",), (tiles_16x32,), ())
     # 27: measured at 3 problems: 196 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
-        return Choice(27, ("mma_tt_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(27, ("mma_tt_bf16_16x32x128_406efa",), (tiles_16x32,), ())
     # 28: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            28,
-            ("mma_tt_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(28, ("mma_tt_bf16_64x64x32_3bec8e",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 

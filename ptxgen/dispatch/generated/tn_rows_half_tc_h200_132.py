@@ -1,4 +1,4 @@
-"""Dispatch of TN rows bf16 tc: products under the plan 'rows'.
+"""Dispatch of TN rows half tc: products under the plan 'rows'.
 
 On NVIDIA H200 with 132 SMs, by its profile.
 
@@ -20,19 +20,19 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 129 and m <= 1448 and n >= 1774 and k <= 886
     ):
-        return Choice(0, ("wgmma_tn_bf16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+        return Choice(
+            0,
+            ("wgmma_tn_bf16_128x64x64_701c99",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
+        )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 1: measured at 5 problems: 9 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m >= 9
         and m <= 16 and k <= 2172
     ):
-        return Choice(
-            1,
-            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(1, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 2: measured at 3 problems: 5 % faster than the next
     if (
@@ -40,31 +40,21 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and m >= 129 and m <= 1448 and n <= 1773 and k <= 443
     ):
-        return Choice(2, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(2, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 3: measured at 1 problem: 1 % faster than the next
     if (
         align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8
         and k <= 443 and align_a >= 16
     ):
-        return Choice(
-            3,
-            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(3, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 4: measured at 1 problem: as fast as the best
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m >= 17
         and m <= 32 and k <= 443
     ):
-        return Choice(
-            4,
-            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(4, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 5: measured at 2 problems: 2 % faster than the next
     if (
@@ -74,7 +64,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             5,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_tn_bf16_128x256x64_9bf432",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -87,7 +77,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             6,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_tn_bf16_128x256x64_9bf432",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -100,7 +90,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             7,
-            ("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
+            ("wgmma_tn_bf16_192x128x64_5353a2",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
@@ -113,7 +103,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             8,
-            ("wgmma_tn_bf16_128x224x64_w2_s4",),
+            ("wgmma_tn_bf16_128x224x64_5bb08c",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
@@ -125,7 +115,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 16) * 8 <= 4294967295 and m >= 33 and m <= 256 and n <= 627 and k >= 444
         and k <= 2172
     ):
-        return Choice(9, ("wgmma_tn_bf16_64x16x128_w1_s10",), (min(tiles_64x16, sms // 1) * 1,), ())
+        return Choice(9, ("wgmma_tn_bf16_64x16x128_534e05",), (min(tiles_64x16, sms // 1) * 1,), ())
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 10: measured at 2 problems: 2 % faster than the next
     if (
@@ -135,7 +125,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             10,
-            ("wgmma_tn_bf16_192x128x64_w3_s4",),
+            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
             (min(tiles_192x128, sms // 1) * 1,),
             (),
         )
@@ -146,7 +136,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 33 and m <= 64 and n >= 1774 and n <= 10836
         and k <= 2172
     ):
-        return Choice(11, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            11,
+            ("wgmma_tn_bf16_64x32x128_a91cb8",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     # 12: measured at 2 problems: 0.1 % behind the best
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -156,7 +151,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             12,
-            ("wgmma_tn_bf16_128x64x64_w2_s8",),
+            ("wgmma_tn_bf16_128x64x64_701c99",),
             (min(tiles_128x64, sms // 1) * 1,),
             (),
         )
@@ -169,7 +164,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             13,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_tn_bf16_128x256x64_9bf432",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -182,7 +177,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             14,
-            ("wgmma_tn_bf16_64x128x64_w1_s8",),
+            ("wgmma_tn_bf16_64x128x64_af4e2a",),
             (min(tiles_64x128, sms // 1) * 1,),
             (),
         )
@@ -194,7 +189,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             15,
-            ("wgmma_tn_bf16_128x64x64_w2_s8",),
+            ("wgmma_tn_bf16_128x64x64_701c99",),
             (min(tiles_128x64, sms // 1) * 1,),
             (),
         )
@@ -205,7 +200,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 33 and m <= 64 and n >= 1774 and n <= 5792
         and k >= 6401
     ):
-        return Choice(16, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            16,
+            ("wgmma_tn_bf16_64x32x128_a91cb8",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 17: measured at 1 problem: 3 % faster than the next
     if (
@@ -216,7 +216,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             17,
-            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -226,12 +226,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and n >= 5793
     ):
-        return Choice(
-            18,
-            ("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
+        return Choice(18, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 19: measured at 1 problem: 9 % faster than the next
     if (
@@ -239,7 +234,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 725 and m <= 1448 and n <= 627 and k <= 2172
     ):
-        return Choice(19, ("wgmma_tn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(19, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 20: measured at 1 problem: 10 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -249,7 +244,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             20,
-            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -262,7 +257,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             21,
-            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -272,7 +267,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and m >= 129 and m <= 724 and n <= 1773 and k <= 886
     ):
-        return Choice(22, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            22,
+            ("wgmma_tn_bf16_64x32x128_a91cb8",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     # 23: measured at 7 problems: 2 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -282,7 +282,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             23,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_tn_bf16_128x256x64_9bf432",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -294,7 +294,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             24,
-            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -307,7 +307,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             25,
-            ("wgmma_tn_bf16_128x224x64_w2_s4",),
+            ("wgmma_tn_bf16_128x224x64_5bb08c",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
@@ -319,7 +319,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             26,
-            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -328,12 +328,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m >= 9
         and m <= 32 and n <= 1773
     ):
-        return Choice(
-            27,
-            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(27, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     # 28: not measured: as the nearest measured problem
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
@@ -342,7 +337,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             28,
-            ("wgmma_tn_bf16_192x128x64_w3_s4_c1x2",),
+            ("wgmma_tn_bf16_192x128x64_5353a2",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
@@ -355,7 +350,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             29,
-            ("wgmma_tn_bf16_128x64x64_w2_s8",),
+            ("wgmma_tn_bf16_128x64x64_701c99",),
             (min(tiles_128x64, sms // 1) * 1,),
             (),
         )
@@ -364,12 +359,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and n >= 1774 and k >= 4526
     ):
-        return Choice(
-            30,
-            ("mma_tn_bf16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
+        return Choice(30, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
     # 31: measured at 8 problems: 3 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
@@ -378,7 +368,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             31,
-            ("wgmma_tn_bf16_64x16x128_w1_s10",),
+            ("wgmma_tn_bf16_64x16x128_534e05",),
             (min(tiles_64x16, sms // 1) * 1,),
             (),
         )
@@ -390,7 +380,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             32,
-            ("wgmma_tn_bf16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_tn_bf16_128x256x64_9bf432",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -399,19 +389,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m >= 17
         and m <= 32 and n >= 1774 and n <= 5792
     ):
-        return Choice(
-            33,
-            ("mma_tn_bf16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(33, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     # 34: measured at 3 problems: 16 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 257 and m <= 724 and n <= 1773 and k >= 444
     ):
-        return Choice(34, ("wgmma_tn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(34, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 35: measured at 2 problems: 8 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -420,7 +405,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             35,
-            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -429,14 +414,14 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and n >= 10837 and k >= 887 and k <= 6400
     ):
-        return Choice(36, ("mma_tn_bf16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+        return Choice(36, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
     # 37: measured at 7 problems: 10 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 33 and m <= 128 and n >= 1774 and n <= 10836
     ):
-        return Choice(37, ("wgmma_tn_bf16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(37, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 38: measured at 2 problems: 8 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -445,7 +430,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             38,
-            ("wgmma_tn_bf16_128x128x64_w2_s6",),
+            ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -454,30 +439,25 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m >= 9
         and m <= 16 and n <= 5792
     ):
-        return Choice(
-            39,
-            ("mma_tn_bf16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(39, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     # 40: measured at 7 problems: 5 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8
         and k >= 444
     ):
-        return Choice(
-            40,
-            ("mma_tn_bf16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(40, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
     # 41: measured at 3 problems: 10 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and m >= 9 and m <= 256 and n <= 1773
     ):
-        return Choice(41, ("wgmma_tn_bf16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            41,
+            ("wgmma_tn_bf16_64x32x128_a91cb8",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     # 42: measured at 1 problem: 4 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -486,7 +466,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             42,
-            ("wgmma_tn_bf16_192x128x64_w3_s4",),
+            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
             (min(tiles_192x128, sms // 1) * 1,),
             (),
         )
@@ -496,12 +476,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 64
         and n <= 10836
     ):
-        return Choice(
-            43,
-            ("mma_tn_bf16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
+        return Choice(43, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
     # 44: measured at 4 problems: 5 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
@@ -510,72 +485,52 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             44,
-            ("wgmma_tn_bf16_64x128x64_w1_s8",),
+            ("wgmma_tn_bf16_64x128x64_af4e2a",),
             (min(tiles_64x128, sms // 1) * 1,),
             (),
         )
     # 45: measured at 11 problems: 47 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and align_a >= 8:
-        return Choice(
-            45,
-            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(45, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
     # 46: measured at 1 problem: 107 % faster than the next
     if (
         align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16
         and align_a >= 16 and align_b >= 8
     ):
-        return Choice(46, ("mma_tn_bf16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(46, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
     # 47: measured at 2 problems: 88 % faster than the next
     if (
         align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647
         and align_a >= 16 and align_b >= 8
     ):
-        return Choice(47, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+        return Choice(47, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
     # 48: measured at 4 problems: 72 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        return Choice(
-            48,
-            ("mma_tn_bf16_8x32x256_w1x2_s4_wv_swap_r0_a7_x2_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(48, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
     # 49: measured at 12 problems: 121 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 16:
-        return Choice(49, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(49, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
     # 50: measured at 2 problems: 116 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 128 and n <= 1026 and align_a >= 16:
-        return Choice(50, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(50, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
     # 51: measured at 2 problems: 77 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16 and align_a >= 16:
-        return Choice(51, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(51, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
     # 52: measured at 5 problems: the only kernel
     if chunks <= 1 and align_a >= 16:
-        return Choice(
-            52,
-            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(52, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     # 53: measured at 1 problem: 158 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_b >= 8:
-        return Choice(53, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(53, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
     # 54: measured at 3 problems: 99 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
-        return Choice(54, ("mma_tn_bf16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(54, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
     # 55: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(55, ("mma_tn_bf16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+        return Choice(55, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
     # 56: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            56,
-            ("mma_tn_bf16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(56, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 

@@ -1,6 +1,6 @@
-"""Dispatch of NN rows f16 tc: products under the plan 'rows'.
+"""Dispatch of TN rows half tc: products under the plan 'rows'.
 
-Generated from ptxgen.tiles.TABLES["NN", "rows", "f16", "tc"]; do not edit.
+Generated from ptxgen.tiles.TABLES["TN", "rows", "half", "tc"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -17,109 +17,65 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            0,
-            ("mma_nn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 1: M <= 16: the weight streams once
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
-        and sms <= -(-n // 64) * 2
-    ):
-        return Choice(
-            1,
-            ("mma_nn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
+        return Choice(0, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 2: M <= 32: the weight streams once
+    # 1: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            2,
-            ("mma_nn_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
+        return Choice(1, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 3: M <= 64: the weight streams once
+    # 2: M <= 64: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and sms <= -(-n // 128) * 2
     ):
-        return Choice(3, ("mma_nn_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+        return Choice(2, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 4: M <= 8: the weight streams once
+    # 3: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            4,
-            ("mma_nn_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(3, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 5: M <= 16: the weight streams once
+    # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            5,
-            ("mma_nn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(4, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: M <= 32: the weight streams once
+    # 5: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            6,
-            ("mma_nn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(5, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 17: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(17, ("mma_nn_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(17, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 18: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(18, ("mma_nn_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(18, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
     # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            19,
-            ("mma_nn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(19, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     # 20: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(20, ("mma_nn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
+        return Choice(20, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
     # 21: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(21, ("mma_nn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(21, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
     # 22: operands off 16 bytes
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(22, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
+    # 23: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(22, ("mma_nn_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 23: everything else: any size and alignment
+        return Choice(23, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
+    # 24: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            23,
-            ("mma_nn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(24, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -127,84 +83,50 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     """For sm_86, sm_89, sm_120, sm_121."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 1: M <= 16: the weight streams once
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
-        and sms <= -(-n // 64) * 2
-    ):
-        return Choice(
-            1,
-            ("mma_nn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 4: M <= 8: the weight streams once
+    # 3: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            4,
-            ("mma_nn_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(3, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 5: M <= 16: the weight streams once
+    # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            5,
-            ("mma_nn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(4, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: M <= 32: the weight streams once
+    # 5: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            6,
-            ("mma_nn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(5, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 17: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(17, ("mma_nn_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(17, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 18: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(18, ("mma_nn_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(18, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
     # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            19,
-            ("mma_nn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(19, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     # 20: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(20, ("mma_nn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
+        return Choice(20, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
     # 21: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(21, ("mma_nn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(21, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
     # 22: operands off 16 bytes
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(22, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
+    # 23: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(22, ("mma_nn_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 23: everything else: any size and alignment
+        return Choice(23, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
+    # 24: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            23,
-            ("mma_nn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(24, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -218,85 +140,60 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            0,
-            ("mma_nn_f16_8x64x128_w1x4_s9_vv_swap_r0_a3_x2_streamb",),
-            (tiles_8x64,),
-            (),
-        )
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 1: M <= 16: the weight streams once
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
-        and sms <= -(-n // 64) * 2
-    ):
-        return Choice(
-            1,
-            ("mma_nn_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
+        return Choice(0, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 2: M <= 32: the weight streams once
+    # 1: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            2,
-            ("mma_nn_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
+        return Choice(1, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 3: M <= 64: the weight streams once
+    # 2: M <= 64: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and sms <= -(-n // 128) * 2
     ):
-        return Choice(3, ("mma_nn_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+        return Choice(2, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 4: M <= 8: the weight streams once
+    # 3: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(
-            4,
-            ("mma_nn_f16_8x32x128_w1x2_s9_vv_swap_r0_a7_x4_streamb",),
-            (tiles_8x32,),
-            (),
-        )
+        return Choice(3, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 5: M <= 16: the weight streams once
+    # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            5,
-            ("mma_nn_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(4, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: M <= 32: the weight streams once
+    # 5: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            6,
-            ("mma_nn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(5, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 7: large outputs
+    # 6: large outputs
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295 and k >= 64 and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            7,
-            ("wgmma_nn_f16_128x256x64_w2_s4_r232_b16",),
+            6,
+            ("wgmma_tn_bf16_128x256x64_9bf432",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
     tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 7: large outputs
+    if (
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 8 <= tiles_192x128 * 1 * 4
+    ):
+        return Choice(
+            7,
+            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
+            (min(tiles_192x128, sms // 1) * 1,),
+            (),
+        )
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 8: large outputs
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
@@ -305,7 +202,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             8,
-            ("wgmma_nn_f16_192x128x64_w3_s4_c1x2",),
+            ("wgmma_tn_bf16_192x128x64_5353a2",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
@@ -318,7 +215,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             9,
-            ("wgmma_nn_f16_128x224x64_w2_s4",),
+            ("wgmma_tn_bf16_128x224x64_5bb08c",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
@@ -331,21 +228,21 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             10,
-            ("wgmma_nn_f16_128x128x64_w2_s6",),
+            ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
+    tiles_192x96 = -(-m // 192) * -(-n // 96)
     # 11: the largest tile that gives 3/4 of the SMs one
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 112 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x112 * 1 * 4
+        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
+        and -(-n // 96) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_192x96 * 1 * 4
     ):
         return Choice(
             11,
-            ("wgmma_nn_f16_128x112x64_w2_s6",),
-            (min(tiles_128x112, sms // 1) * 1,),
+            ("wgmma_tn_bf16_192x96x64_205679",),
+            (min(tiles_192x96, sms // 1) * 1,),
             (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
@@ -355,14 +252,24 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
     ):
-        return Choice(12, ("wgmma_nn_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+        return Choice(
+            12,
+            ("wgmma_tn_bf16_128x64x64_701c99",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
+        )
     # 13: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
     ):
-        return Choice(13, ("wgmma_nn_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
+        return Choice(
+            13,
+            ("wgmma_tn_bf16_64x128x64_af4e2a",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
+        )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 14: the largest tile that gives 3/4 of the SMs one
     if (
@@ -370,7 +277,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(14, ("wgmma_nn_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(14, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 15: the largest tile that gives 3/4 of the SMs one
     if (
@@ -378,52 +285,55 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
-        return Choice(15, ("wgmma_nn_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            15,
+            ("wgmma_tn_bf16_64x32x128_a91cb8",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 16: few outputs: the smallest tile
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 16 <= 2147483647 and k + 256 <= 2147483647 and tiles_64x16 + sms <= 4294967295
+        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
         and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
-        return Choice(16, ("wgmma_nn_f16_64x16x256_w1_s5",), (min(tiles_64x16, sms // 1) * 1,), ())
+        return Choice(
+            16,
+            ("wgmma_tn_bf16_64x16x128_534e05",),
+            (min(tiles_64x16, sms // 1) * 1,),
+            (),
+        )
     # 17: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(17, ("mma_nn_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(17, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
     # 18: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(18, ("mma_nn_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(18, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
     # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            19,
-            ("mma_nn_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(19, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     # 20: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(20, ("mma_nn_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
+        return Choice(20, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
     # 21: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(21, ("mma_nn_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(21, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
     # 22: operands off 16 bytes
+    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
+        return Choice(22, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
+    # 23: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(22, ("mma_nn_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
-    # 23: everything else: any size and alignment
+        return Choice(23, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
+    # 24: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            23,
-            ("mma_nn_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(24, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 

@@ -1,6 +1,6 @@
-"""Dispatch of NT rows f16 tc: products under the plan 'rows'.
+"""Dispatch of NT rows half tc: products under the plan 'rows'.
 
-Generated from ptxgen.tiles.TABLES["NT", "rows", "f16", "tc"]; do not edit.
+Generated from ptxgen.tiles.TABLES["NT", "rows", "half", "tc"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -17,100 +17,65 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            0,
-            ("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
+        return Choice(0, ("mma_nt_bf16_16x64x128_4749ec",), (tiles_16x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 1: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            1,
-            ("mma_nt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
+        return Choice(1, ("mma_nt_bf16_32x64x128_008e0a",), (tiles_32x64,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 2: M <= 64: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and sms <= -(-n // 128) * 2
     ):
-        return Choice(2, ("mma_nt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+        return Choice(2, ("mma_nt_bf16_64x128x64_865693",), (tiles_64x128,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 3: M <= 8: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647 and m <= 8
         and -(-n // 16) <= sms
     ):
-        return Choice(
-            3,
-            ("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
+        return Choice(3, ("mma_nt_bf16_8x16x512_a37313",), (tiles_8x16,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
-            ("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(4, ("mma_nt_bf16_16x32x128_f058da",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 5: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            5,
-            ("mma_nt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(5, ("mma_nt_bf16_32x32x128_d93f94",), (tiles_32x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 16: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(16, ("mma_nt_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(16, ("mma_nt_bf16_128x128x64_043f53",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 17: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(17, ("mma_nt_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(17, ("mma_nt_bf16_64x64x64_d69a1a",), (tiles_64x64,), ())
     # 18: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            18,
-            ("mma_nt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(18, ("mma_nt_bf16_32x32x128_d93f94",), (tiles_32x32,), ())
     # 19: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(19, ("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(19, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
     # 20: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(20, ("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(20, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
     # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(21, ("mma_nt_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+        return Choice(21, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ())
     # 22: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            22,
-            ("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(22, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -124,81 +89,51 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            0,
-            ("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
+        return Choice(0, ("mma_nt_bf16_16x64x128_4749ec",), (tiles_16x64,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 3: M <= 8: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647 and m <= 8
         and -(-n // 16) <= sms
     ):
-        return Choice(
-            3,
-            ("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
+        return Choice(3, ("mma_nt_bf16_8x16x512_a37313",), (tiles_8x16,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
-            ("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(4, ("mma_nt_bf16_16x32x128_f058da",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 5: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            5,
-            ("mma_nt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(5, ("mma_nt_bf16_32x32x128_d93f94",), (tiles_32x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 16: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(16, ("mma_nt_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(16, ("mma_nt_bf16_128x128x64_043f53",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 17: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(17, ("mma_nt_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(17, ("mma_nt_bf16_64x64x64_d69a1a",), (tiles_64x64,), ())
     # 18: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            18,
-            ("mma_nt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(18, ("mma_nt_bf16_32x32x128_d93f94",), (tiles_32x32,), ())
     # 19: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(19, ("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(19, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
     # 20: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(20, ("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(20, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
     # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(21, ("mma_nt_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+        return Choice(21, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ())
     # 22: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            22,
-            ("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(22, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -212,61 +147,36 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            0,
-            ("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
+        return Choice(0, ("mma_nt_bf16_16x64x128_4749ec",), (tiles_16x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 1: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(
-            1,
-            ("mma_nt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
+        return Choice(1, ("mma_nt_bf16_32x64x128_008e0a",), (tiles_32x64,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 2: M <= 64: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and sms <= -(-n // 128) * 2
     ):
-        return Choice(2, ("mma_nt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+        return Choice(2, ("mma_nt_bf16_64x128x64_865693",), (tiles_64x128,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 3: M <= 8: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647 and m <= 8
         and -(-n // 16) <= sms
     ):
-        return Choice(
-            3,
-            ("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
+        return Choice(3, ("mma_nt_bf16_8x16x512_a37313",), (tiles_8x16,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(
-            4,
-            ("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(4, ("mma_nt_bf16_16x32x128_f058da",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 5: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(
-            5,
-            ("mma_nt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(5, ("mma_nt_bf16_32x32x128_d93f94",), (tiles_32x32,), ())
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 6: large outputs
     if (
@@ -276,7 +186,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             6,
-            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_nt_bf16_128x256x64_7a60b5",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -290,7 +200,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             7,
-            ("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            ("wgmma_nt_bf16_192x128x64_bfe691",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
@@ -303,7 +213,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             8,
-            ("wgmma_nt_f16_128x224x64_w2_s4",),
+            ("wgmma_nt_bf16_128x224x64_246569",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
@@ -316,7 +226,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             9,
-            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            ("wgmma_nt_bf16_128x128x64_14d5e4",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -329,7 +239,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             10,
-            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
             (min(tiles_128x112, sms // 1) * 1,),
             (),
         )
@@ -340,14 +250,24 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
     ):
-        return Choice(11, ("wgmma_nt_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+        return Choice(
+            11,
+            ("wgmma_nt_bf16_128x64x64_fba2b7",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
+        )
     # 12: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
     ):
-        return Choice(12, ("wgmma_nt_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
+        return Choice(
+            12,
+            ("wgmma_nt_bf16_64x128x64_12c7f7",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
+        )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 13: the largest tile that gives 3/4 of the SMs one
     if (
@@ -355,7 +275,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(13, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(13, ("wgmma_nt_bf16_64x64x64_15e6a1",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 14: the largest tile that gives 3/4 of the SMs one
     if (
@@ -363,7 +283,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
-        return Choice(14, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            14,
+            ("wgmma_nt_bf16_64x32x128_8abf70",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 15: few outputs: the smallest tile
     if (
@@ -371,44 +296,39 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
         and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
-        return Choice(15, ("wgmma_nt_f16_64x16x128_w1_s10",), (min(tiles_64x16, sms // 1) * 1,), ())
+        return Choice(
+            15,
+            ("wgmma_nt_bf16_64x16x128_1e00ce",),
+            (min(tiles_64x16, sms // 1) * 1,),
+            (),
+        )
     # 16: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(16, ("mma_nt_f16_128x128x64_w2x2_s3_vv_c2",), (tiles_128x128,), ())
+        return Choice(16, ("mma_nt_bf16_128x128x64_043f53",), (tiles_128x128,), ())
     # 17: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(17, ("mma_nt_f16_64x64x64_w2x2_s4_vv_c3",), (tiles_64x64,), ())
+        return Choice(17, ("mma_nt_bf16_64x64x64_d69a1a",), (tiles_64x64,), ())
     # 18: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(
-            18,
-            ("mma_nt_f16_32x32x128_w2x2_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x32,),
-            (),
-        )
+        return Choice(18, ("mma_nt_bf16_32x32x128_d93f94",), (tiles_32x32,), ())
     # 19: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(19, ("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(19, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
     # 20: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(20, ("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(20, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
     # 21: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(21, ("mma_nt_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+        return Choice(21, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ())
     # 22: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(
-            22,
-            ("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(22, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 

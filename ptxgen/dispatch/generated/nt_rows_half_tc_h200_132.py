@@ -1,4 +1,4 @@
-"""Dispatch of NT rows f16 tc: products under the plan 'rows'.
+"""Dispatch of NT rows half tc: products under the plan 'rows'.
 
 On NVIDIA H200 with 132 SMs, by its profile.
 
@@ -23,7 +23,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             0,
-            ("wgmma_nt_f16_128x224x64_w2_s4",),
+            ("wgmma_nt_bf16_128x224x64_246569",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
@@ -37,7 +37,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             1,
-            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
             (min(tiles_128x112, sms // 1) * 1,),
             (),
         )
@@ -50,7 +50,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             2,
-            ("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            ("wgmma_nt_bf16_192x128x64_bfe691",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
@@ -62,7 +62,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             3,
-            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
             (min(tiles_128x112, sms // 1) * 1,),
             (),
         )
@@ -72,12 +72,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647 and m <= 4
         and n >= 628 and n <= 1773 and k >= 887
     ):
-        return Choice(
-            4,
-            ("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
+        return Choice(4, ("mma_nt_bf16_8x16x512_a37313",), (tiles_8x16,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 5: measured at 1 problem: 14 % faster than the next
     if (
@@ -88,7 +83,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             5,
-            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            ("wgmma_nt_bf16_128x128x64_14d5e4",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -100,7 +95,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             6,
-            ("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            ("wgmma_nt_bf16_192x128x64_bfe691",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
@@ -113,7 +108,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             7,
-            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
             (min(tiles_128x112, sms // 1) * 1,),
             (),
         )
@@ -127,7 +122,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             8,
-            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_nt_bf16_128x256x64_7a60b5",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -138,7 +133,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 33 and m <= 64 and n >= 5793 and n <= 10836
     ):
-        return Choice(9, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(9, ("wgmma_nt_bf16_64x64x64_15e6a1",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 10: measured at 1 problem: as fast as the best
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -147,7 +142,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             10,
-            ("wgmma_nt_f16_128x224x64_w2_s4",),
+            ("wgmma_nt_bf16_128x224x64_246569",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
@@ -159,7 +154,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             11,
-            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_nt_bf16_128x256x64_7a60b5",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -171,19 +166,19 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and m >= 1449 and m <= 5792 and n <= 627 and k >= 444
         and k <= 2172
     ):
-        return Choice(12, ("wgmma_nt_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+        return Choice(
+            12,
+            ("wgmma_nt_bf16_128x64x64_fba2b7",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
+        )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 13: measured at 1 problem: 7 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 2
         and n <= 876 and k <= 443
     ):
-        return Choice(
-            13,
-            ("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
+        return Choice(13, ("mma_nt_bf16_16x64x128_4749ec",), (tiles_16x64,), ())
     # 14: measured at 3 problems: 3 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -191,7 +186,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and m >= 129 and m <= 256 and n >= 1774 and n <= 5792
         and k <= 6400
     ):
-        return Choice(14, ("wgmma_nt_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+        return Choice(
+            14,
+            ("wgmma_nt_bf16_128x64x64_fba2b7",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
+        )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 15: measured at 3 problems: 4 % faster than the next
     if (
@@ -199,29 +199,24 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and m >= 65 and m <= 128 and n <= 1773 and k <= 2172
     ):
-        return Choice(15, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            15,
+            ("wgmma_nt_bf16_64x32x128_8abf70",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     # 16: measured at 11 problems: 1 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16
         and n >= 5793 and k >= 2173 and k <= 10836
     ):
-        return Choice(
-            16,
-            ("mma_nt_f16_16x64x128_w1x4_s4_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x64,),
-            (),
-        )
+        return Choice(16, ("mma_nt_bf16_16x64x128_4749ec",), (tiles_16x64,), ())
     # 17: measured at 3 problems: 9 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647 and m <= 32
         and n >= 1012 and n <= 1773 and k >= 2173
     ):
-        return Choice(
-            17,
-            ("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
+        return Choice(17, ("mma_nt_bf16_8x16x512_a37313",), (tiles_8x16,), ())
     # 18: measured at 2 problems: 4 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -231,7 +226,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             18,
-            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
             (min(tiles_128x112, sms // 1) * 1,),
             (),
         )
@@ -243,7 +238,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             19,
-            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            ("wgmma_nt_bf16_128x128x64_14d5e4",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -254,7 +249,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 9 and m <= 16 and n >= 257 and n <= 1773
         and k <= 3547
     ):
-        return Choice(20, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            20,
+            ("wgmma_nt_bf16_64x32x128_8abf70",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     # 21: measured at 1 problem: 12 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -264,7 +264,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             21,
-            ("wgmma_nt_f16_128x112x64_w2_s6",),
+            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
             (min(tiles_128x112, sms // 1) * 1,),
             (),
         )
@@ -274,7 +274,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m >= 33
         and m <= 64 and n >= 10837 and n <= 26841 and k >= 887 and k <= 6400
     ):
-        return Choice(22, ("mma_nt_f16_64x128x64_w2x4_s6_vv_r0_x4_streamb",), (tiles_64x128,), ())
+        return Choice(22, ("mma_nt_bf16_64x128x64_865693",), (tiles_64x128,), ())
     # 23: measured at 1 problem: 15 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -283,7 +283,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             23,
-            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            ("wgmma_nt_bf16_128x128x64_14d5e4",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -293,7 +293,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and m >= 33 and m <= 64 and n >= 1774 and n <= 5792
     ):
-        return Choice(24, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            24,
+            ("wgmma_nt_bf16_64x32x128_8abf70",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     # 25: measured at 5 problems: 3 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -303,7 +308,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             25,
-            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_nt_bf16_128x256x64_7a60b5",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -315,7 +320,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             26,
-            ("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            ("wgmma_nt_bf16_192x128x64_bfe691",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
@@ -326,7 +331,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 9 and m <= 724 and n <= 876 and k >= 444
         and k <= 2172
     ):
-        return Choice(27, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            27,
+            ("wgmma_nt_bf16_64x32x128_8abf70",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     # 28: measured at 3 problems: 5 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -335,7 +345,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             28,
-            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            ("wgmma_nt_bf16_128x128x64_14d5e4",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -345,7 +355,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 257 and m <= 2478 and n <= 876 and k <= 886
     ):
-        return Choice(29, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(29, ("wgmma_nt_bf16_64x64x64_15e6a1",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 30: measured at 8 problems: 2 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -355,7 +365,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             30,
-            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_nt_bf16_128x256x64_7a60b5",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -366,7 +376,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
         and -(-n // 16) * 8 <= 4294967295 and m >= 33 and m <= 128 and n <= 1773
     ):
-        return Choice(31, ("wgmma_nt_f16_64x16x128_w1_s10",), (min(tiles_64x16, sms // 1) * 1,), ())
+        return Choice(
+            31,
+            ("wgmma_nt_bf16_64x16x128_1e00ce",),
+            (min(tiles_64x16, sms // 1) * 1,),
+            (),
+        )
     # 32: measured at 1 problem: 4 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
@@ -375,7 +390,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             32,
-            ("wgmma_nt_f16_192x128x64_w3_s4_c1x2",),
+            ("wgmma_nt_bf16_192x128x64_bfe691",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
@@ -385,14 +400,19 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 725 and m <= 1448 and n <= 10836 and k <= 2172
     ):
-        return Choice(33, ("wgmma_nt_f16_128x64x64_w2_s8",), (min(tiles_128x64, sms // 1) * 1,), ())
+        return Choice(
+            33,
+            ("wgmma_nt_bf16_128x64x64_fba2b7",),
+            (min(tiles_128x64, sms // 1) * 1,),
+            (),
+        )
     # 34: measured at 3 problems: 15 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 257 and m <= 724 and n <= 1773
     ):
-        return Choice(34, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(34, ("wgmma_nt_bf16_64x64x64_15e6a1",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 35: measured at 1 problem: 1 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -402,7 +422,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             35,
-            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_nt_bf16_128x256x64_7a60b5",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
@@ -412,30 +432,25 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m >= 17
         and m <= 32 and n >= 5793 and n <= 26841 and k >= 887
     ):
-        return Choice(
-            36,
-            ("mma_nt_f16_32x64x128_w1x4_s6_vv_swap_r0_a7_x4_streamb",),
-            (tiles_32x64,),
-            (),
-        )
+        return Choice(36, ("mma_nt_bf16_32x64x128_008e0a",), (tiles_32x64,), ())
     # 37: measured at 1 problem: 3 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and m >= 129 and m <= 256 and n >= 1774
     ):
-        return Choice(37, ("wgmma_nt_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
+        return Choice(
+            37,
+            ("wgmma_nt_bf16_64x128x64_12c7f7",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
+        )
     # 38: measured at 1 problem: 5 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647 and m <= 16
         and n <= 1773 and k >= 2173
     ):
-        return Choice(
-            38,
-            ("mma_nt_f16_8x16x512_w1x1_s4_vv_swap_r0_a7_x2_streamb",),
-            (tiles_8x16,),
-            (),
-        )
+        return Choice(38, ("mma_nt_bf16_8x16x512_a37313",), (tiles_8x16,), ())
     # 39: measured at 6 problems: 5 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -444,7 +459,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             39,
-            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            ("wgmma_nt_bf16_128x128x64_14d5e4",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -454,7 +469,12 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and m >= 17 and m <= 256 and n <= 1773 and k >= 444
     ):
-        return Choice(40, ("wgmma_nt_f16_64x32x128_w1_s8",), (min(tiles_64x32, sms // 1) * 1,), ())
+        return Choice(
+            40,
+            ("wgmma_nt_bf16_64x32x128_8abf70",),
+            (min(tiles_64x32, sms // 1) * 1,),
+            (),
+        )
     # 41: measured at 1 problem: 14 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -463,7 +483,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             41,
-            ("wgmma_nt_f16_128x128x64_w2_s6",),
+            ("wgmma_nt_bf16_128x128x64_14d5e4",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
@@ -473,7 +493,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and m >= 33 and m <= 256 and n <= 5792
     ):
-        return Choice(42, ("wgmma_nt_f16_64x64x64_w1_s12",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(42, ("wgmma_nt_bf16_64x64x64_15e6a1",), (min(tiles_64x64, sms // 1) * 1,), ())
     # 43: not measured: as the nearest measured problem
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -482,66 +502,56 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             43,
-            ("wgmma_nt_f16_128x256x64_w2_s4_r232_b16",),
+            ("wgmma_nt_bf16_128x256x64_7a60b5",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 44: measured at 30 problems: 4 % faster than the next
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 32:
-        return Choice(
-            44,
-            ("mma_nt_f16_16x32x128_w1x2_s8_vv_swap_r0_a7_x4_streamb",),
-            (tiles_16x32,),
-            (),
-        )
+        return Choice(44, ("mma_nt_bf16_16x32x128_f058da",), (tiles_16x32,), ())
     # 45: measured at 4 problems: 6 % faster than the next
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
     ):
-        return Choice(45, ("wgmma_nt_f16_64x128x64_w1_s8",), (min(tiles_64x128, sms // 1) * 1,), ())
+        return Choice(
+            45,
+            ("wgmma_nt_bf16_64x128x64_12c7f7",),
+            (min(tiles_64x128, sms // 1) * 1,),
+            (),
+        )
     # 46: measured at 1 problem: 103 % faster than the next
     if (
         align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647
         and align_a >= 16 and align_b >= 8
     ):
-        return Choice(46, ("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(46, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
     # 47: measured at 3 problems: 197 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647 and align_a >= 16:
-        return Choice(47, ("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(47, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
     # 48: measured at 1 problem: 92 % faster than the next
     if (
         align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16
         and align_a >= 8 and align_b >= 8
     ):
-        return Choice(48, ("mma_nt_f16_16x32x128_w1x2_s5_ww_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(48, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
     # 49: measured at 2 problems: 74 % faster than the next
     if (
         align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647 and align_a >= 8
         and align_b >= 8
     ):
-        return Choice(49, ("mma_nt_f16_64x64x32_w2x2_s4_ww_c4",), (tiles_64x64,), ())
+        return Choice(49, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ())
     # 50: measured at 3 problems: 85 % faster than the next
     if chunks <= 1 and m >= 129:
-        return Choice(
-            50,
-            ("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(50, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
     # 51: measured at 2 problems: 27 % faster than the next
     if chunks <= 1 and m >= 17 and n >= 1026:
-        return Choice(
-            51,
-            ("mma_nt_f16_64x64x32_w2x2_s4_pp_persistent_c4",),
-            (min(tiles_64x64, 2147483647),),
-            (),
-        )
+        return Choice(51, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
     # 52: measured at 4 problems: 185 % faster than the next
     if chunks <= 1 and tiles_16x32 <= 2147483647:
-        return Choice(52, ("mma_nt_f16_16x32x128_w1x2_s5_pp_swap_r0_a7_x4",), (tiles_16x32,), ())
+        return Choice(52, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
     return None
 
 

@@ -40,7 +40,7 @@ MEANINGS = {
     "lanes_m": "lanes of a warp along m (of a slice's lanes; the others are along n)",
     "layout": "how A and B are stored, row-major: N is [M, K] or [K, N], T its transpose",
     "min_arch": "the oldest architecture that runs it",
-    "order": "the order in which a thread's outputs are stored",
+    "order": "of a thread's walk over its outputs at each k, a serpentine of rows or columns",
     "outputs": "outputs of a thread",
     "persistent": "whether the grid is bounded and CTAs walk over the tiles",
     "raster": "tile rows that share columns in L2 (0: all)",

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ops_fakes import FakeGpu
 
 from ptxgen import tiles
 from ptxgen.build.render import render
@@ -298,6 +299,29 @@ def test_build(run, cache: Path) -> None:
             1,
             "",
         ) and err == f"ptxgen: {jobs} compilations at a time; takes 1 or more\n"
+
+
+def test_build_for_a_gpu_that_nothing_serves(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = FakeGpu(compute=(13, 0), max_shared=227 << 10)
+    monkeypatch.setattr("ptxgen.runtime.default_device", lambda: gpu)
+    for argv in ((NAME,), ("--for", "linear", "1", "2", "3")):
+        status, out, err = run("build", *argv)
+        assert (status, out) == (1, "") and err.count("\n") == 1
+        assert "compute capability 13.0" in err and "kernels for 8.0, 8.6" in err
+
+
+def test_packages_that_are_missing_are_named(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, advice in (("matplotlib", "'ptxgen[bench]', or"), ("torch", "torch\n")):
+        monkeypatch.setitem(work._BENCHES, "gemm", ("ptxgen.bench.none", ""))
+
+        def without(module: str, name: str = name) -> None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        monkeypatch.setattr(work.importlib, "import_module", without)
+        status, _, err = run("bench", "gemm")
+        assert status == 1 and f"the benchmark needs the package {name}," in err
+        assert f"pip install {advice}" in err
+        monkeypatch.undo()
 
 
 def test_build_for_a_model(run, cache: Path) -> None:

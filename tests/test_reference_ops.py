@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bits import NUMPY, operand, same_bits
+from bits import NUMPY, operand, same_bits, sums_and_bound
 from numpy.typing import NDArray
 from test_reference_f32 import assert_same
 
@@ -22,6 +22,7 @@ from ptxgen.numerics.contract import (
     TC_BATCH,
     TC_ROWS,
     TENSOR_CORES,
+    TIERS,
     K,
     M,
     N,
@@ -405,3 +406,26 @@ def test_accumulates_as_the_library_does():
         reference.linear_wgrad(x, dy, accumulate=True)
     with pytest.raises(OptionError, match="pass one"):
         reference.linear_wgrad(x, dy, out=out, out_old=old, accumulate=True)
+
+
+# -- how far from the exact sums ---------------------------------------------------------------
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("op", ["linear", "linear_wgrad"])
+@pytest.mark.parametrize(("dtype", "tier"), [(d, t) for t in TIERS for d in TIERS[t]])
+def test_the_bound_of_the_sums(dtype, tier, op, arch):
+    """The oracle keeps it, and numbers that lost four of their bits break it."""
+    rng = np.random.default_rng(21)
+    m, n, k = 20, 30, 2500
+    left, right = (operand(rng, shape, "normal", dtype) for shape in ((m, k), (k, n)))
+    wide = [each.astype(np.float64) for each in (left, right)]
+    plan = "batch" if op == "linear_wgrad" else "rows"
+    chunk = PLANS[tier][plan].chunk_length(m, n, k)
+    core = TENSOR_CORES[arch] if tier == "tc" else None
+    exact, bound = sums_and_bound(np, *wide, chunk, core)
+    assert np.allclose(exact, wide[0] @ wide[1], rtol=0, atol=1e-9)
+    first = np.ascontiguousarray(left.T) if op == "linear_wgrad" else left
+    how = {"tier": tier, "arch": arch, "out_dtype": "float32"}
+    got = getattr(reference, op)(first, right, **how)
+    assert (abs(got - exact) <= bound).all()
+    lost = left.astype(np.float32).view(np.uint32) & {"f32": 0xFFFF_F000}.get(dtype, 0xFFF0_0000)
+    assert (abs(lost.view(np.float32).astype(np.float64) @ wide[1] - exact) > bound).any()

@@ -491,7 +491,7 @@ def _targets(names: list[str] | None) -> dict[str, str]:
         return {a.name: a.target for a in map(architecture_named, names)}
     try:
         device = default_device()
-        return {architecture(device): device.arch}
-    except DeviceError:
+    except DeviceError:  # a GPU that cannot be used: kernels are built all the same
         found = architecture_named(DEFAULT_ARCH)
         return {found.name: found.target}
+    return {architecture(device): device.arch}

@@ -94,6 +94,19 @@ class MapBox:
 
 
 @dataclass(frozen=True)
+class Expect:
+    """That a kernel's PTX has the instruction ``opcode``, on architectures from ``since`` on.
+
+    No other opcode that matches one of the patterns ``instead_of`` (as file names do) may stand
+    there in its place.
+    """
+
+    opcode: str
+    instead_of: tuple[str, ...] = ()
+    since: str = "sm_80"
+
+
+@dataclass(frozen=True)
 class KernelSpec(ABC):
     """What every generated kernel has, whatever its family."""
 
@@ -161,6 +174,11 @@ class KernelSpec(ABC):
 
         Proved to hold wherever ``requires`` does; offsets into operands are 64-bit.
         """
+        return ()
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        """What its PTX must have, however it is written; goldens are held to it."""
         return ()
 
     def runs_on(self, arch: str) -> bool:

@@ -18,6 +18,7 @@ from ptxgen.spec.base import (
     LAYOUTS,
     WARP,
     WORKSPACE_MAX,
+    Expect,
     GemmSpec,
     check,
 )
@@ -358,6 +359,11 @@ class MmaSpec(GemmSpec):
         elif self.raster and not self.persistent:
             bounds += [("GROUP * tiles_n", tiles_n * self.raster)]
         return tuple((text, value, INDEX_MAX) for text, value in bounds)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
+        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),)
 
     def describe(self) -> tuple[str, ...]:
         return (

@@ -19,6 +19,7 @@ from ptxgen.spec.base import (
     PARTIAL_SUMS,
     WARP,
     WORKSPACE_MAX,
+    Expect,
     GemmSpec,
     KernelSpec,
     check,
@@ -380,6 +381,10 @@ class TileSpec(GemmSpec):
             bounds += [("GROUP * tiles_n", tiles_n * self.raster)]
         return tuple((text, value, INDEX_MAX) for text, value in bounds)
 
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (Expect("fma.rn.f32", ("fma.*", "*mma.*")),)
+
     def describe(self) -> tuple[str, ...]:
         return (
             f"contract {self.contract}: {self.contract.step}",
@@ -460,6 +465,11 @@ class ReduceSpec(KernelSpec):
             ("outputs", M * N, INDEX_MAX),
             ("first + q * step", (self.grid + 1) * (self.threads * self.outputs), INDEX_MAX),
         )
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        # It may be launched while the kernel before it runs, and must wait for its sums.
+        return (Expect("griddepcontrol.wait", since="sm_90"),)
 
     def describe(self) -> tuple[str, ...]:
         return (f"contract {self.contract}", f"CTAs {self.grid} of {self.threads} threads")

@@ -19,6 +19,7 @@ from ptxgen.spec.base import (
     SMS,
     WARP,
     WORKSPACE_MAX,
+    Expect,
     GemmSpec,
     MapBox,
     check,
@@ -412,6 +413,14 @@ class WgmmaSpec(GemmSpec):
     def runs_on(self, arch: str) -> bool:
         """Only on sm_90: later architectures have other instructions."""
         return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        shape = f"m64n{self.bn}k16.f32.{self.dtype}.{self.dtype}"
+        product = Expect(f"wgmma.mma_async.sync.aligned.{shape}", ("mma.*", "wgmma.mma_async.*"))
+        if self.split == "workspace":  # the kernel that adds the sums may start early
+            return (product, Expect("griddepcontrol.launch_dependents"))
+        return (product,)
 
     def describe(self) -> tuple[str, ...]:
         return (

@@ -87,6 +87,6 @@ $(VENV)/ready: pyproject.toml
 		"; choose one with make PYTHON=python3.12")'
 	@echo "== setting up $(VENV) (once; downloads about 150 MB of packages)"
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@$(VENV)/bin/python -m pip install --disable-pip-version-check -e '.[test]'
 	@echo "   done"
 	@touch $@

@@ -106,8 +106,8 @@ def checkout_folder() -> Path:
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / "pyproject.toml").is_file():
         raise OptionError(
-            "ptxgen is installed without its goldens, which are part of a checkout; "
-            "pip install -e a checkout, or name a folder with --golden DIR"
+            "this wants a checkout: goldens, and the revisions to compare them with, are not "
+            "installed with ptxgen; pip install -e a checkout, or name a folder with --golden DIR"
         )
     return checkout / "golden"
 

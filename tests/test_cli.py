@@ -23,7 +23,7 @@ from ptxgen.cli import fields, main, parser, ui, work
 from ptxgen.dispatch.emit import Difference
 from ptxgen.dispatch.explain import explain
 from ptxgen.dispatch.prove import Result
-from ptxgen.golden import Goldens, Usage
+from ptxgen.golden import Goldens, Record, Usage
 from ptxgen.numerics.contract import OPERATIONS
 
 PROJECT = Path(__file__).parents[1]
@@ -200,7 +200,8 @@ def test_a_full_disk_and_a_poor_encoding_are_one_line() -> None:
 
 
 def test_list_shows_recorded_resources(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded = Goldens(usage={("sm_90a", NAME): Usage(77, 8, 4, 16, 1024)})
+    record = Record("", "", "", 0, Usage(77, 8, 4, 16, 1024))
+    recorded = Goldens(records={("sm_90a", NAME): record})
     monkeypatch.setattr("ptxgen.cli.kernels._goldens", lambda: recorded)
     row = next(line for line in run("list")[1].splitlines() if line.startswith(NAME + " "))
     assert row.split()[-2:] == ["77", "12"]

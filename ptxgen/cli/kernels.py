@@ -134,13 +134,10 @@ def resources(spec: KernelSpec, goldens: Goldens) -> dict[str, Usage]:
 
 
 def _goldens() -> Goldens:
-    """The checkout's goldens, or none outside of a checkout."""
-    from ptxgen.golden import Goldens, checkout_folder, load
+    """The records of the checkout, or those that were installed."""
+    from ptxgen.golden import recorded
 
-    try:
-        return load(checkout_folder())
-    except OptionError:
-        return Goldens()
+    return recorded()
 
 
 def _list(arguments: argparse.Namespace) -> None:

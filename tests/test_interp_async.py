@@ -19,7 +19,7 @@ from ptxgen.errors import (
     RaceFault,
     UninitializedFault,
 )
-from ptxgen.interp.tma import TensorMap
+from ptxgen.interp.units.tma import TensorMap
 from ptxgen.reference.dot16 import dot16
 from ptxgen.runtime.cpu import CpuDevice
 

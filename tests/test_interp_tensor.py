@@ -7,9 +7,9 @@ import pytest
 from bits import same_bits
 
 from ptxgen.errors import PtxError, SpecError
-from ptxgen.interp import tensor, warp
-from ptxgen.interp.ptx import Immediate, Instruction, Register, Vector
-from ptxgen.interp.tma import TensorMap
+from ptxgen.interp.text.ptx import Immediate, Instruction, Register, Vector
+from ptxgen.interp.units import tensor, warp
+from ptxgen.interp.units.tma import TensorMap
 from ptxgen.reference import half
 from ptxgen.reference.dot16 import dot16
 

@@ -10,7 +10,7 @@ from typing import Any
 from ptxgen.activation import CODES
 from ptxgen.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS
 from ptxgen.errors import OptionError, ShapeError
-from ptxgen.interp.profile import KernelProfile, Profiler
+from ptxgen.interp.run.profile import KernelProfile, Profiler
 from ptxgen.ops.launch import prepare
 from ptxgen.ops.problem import Problem
 from ptxgen.spec import ACTIVATION_SHIFT, DIM_MAX, Route
@@ -115,7 +115,7 @@ def profile(
     name the line of CUDA that they come from.
 
     Counts do not depend on the operands' values, nor on the machine.
-    :mod:`ptxgen.interp.profile` says what is counted, and by which models.
+    :mod:`ptxgen.interp.run.profile` says what is counted, and by which models.
 
     Raises OptionError for a kernel that starts no route or does not serve the problem, and
     ShapeError for sizes that are not at least 1.

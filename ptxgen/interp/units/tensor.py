@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.interp.ptx import Immediate, Instruction, Vector
-from ptxgen.interp.warp import WARP, refuse
+from ptxgen.interp.text.ptx import Immediate, Instruction, Vector
+from ptxgen.interp.units.warp import WARP, refuse
 from ptxgen.reference.dot16 import accumulate, factors, tensor_core
 from ptxgen.reference.f32 import F32
 from ptxgen.reference.half import U16

@@ -108,7 +108,8 @@ def _flop(instruction: Instruction, kind: str) -> int:
     """Operations of one lane; a product and its sum are two. Comparing counts nothing."""
     if kind == "tensor":
         shape = next((f for m in instruction.modifiers if (f := _SHAPE.fullmatch(m))), None)
-        return 0 if shape is None else 2 * int(shape[1]) * int(shape[2]) * int(shape[3]) // WARP
+        lanes = 4 * WARP if instruction.opcode == "wgmma" else WARP  # that share the product
+        return 0 if shape is None else 2 * int(shape[1]) * int(shape[2]) * int(shape[3]) // lanes
     packed = 2 if _PACKED.intersection(instruction.modifiers) else 1
     if kind == "fma":
         return 2 * packed

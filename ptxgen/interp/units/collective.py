@@ -320,14 +320,15 @@ def _mma(kernel: Kernel, instruction: Instruction) -> Made:
     """mma.sync: D = A B + C by fragments."""
     if "aligned" not in instruction.modifiers:
         raise kernel.error("takes .aligned", instruction)
-    shape = tensor.mma(instruction)
+    mma = tensor.mma(instruction)
     groups = [listed(o) for o in instruction.operands]
-    if [len(g) for g in groups] != [4, 4, 2, 4]:
-        raise kernel.error("takes fragments of 4, 4, 2 and 4 registers", instruction)
-    writers = [operate.write(kernel, t, "f32", instruction) for t in groups[0]]
+    a, b, c = mma.counts
+    if [len(g) for g in groups] != [c, a, b, c]:
+        raise kernel.error(f"takes fragments of {c}, {a}, {b} and {c} registers", instruction)
+    writers = [operate.write(kernel, t, mma.sum, instruction) for t in groups[0]]
     values = [
         [kernel.value(o, type, instruction) for o in group]
-        for group, type in zip(groups[1:], ("b32", "b32", "f32"), strict=True)
+        for group, type in zip(groups[1:], (mma.factor, mma.factor, mma.sum), strict=True)
     ]
     arch = f"sm_{kernel.compute}"
 
@@ -335,7 +336,7 @@ def _mma(kernel: Kernel, instruction: Instruction) -> Made:
         warps = np.flatnonzero(go[:, 0])
         a, b, c = ([rows_of(wave, v(wave, registers))[warps] for v in group] for group in values)
         lanes = None if len(warps) == len(go) else wave.lanes.reshape(-1, WARP)[warps].reshape(-1)
-        for writer, result in zip(writers, shape(a, b, c, arch), strict=True):
+        for writer, result in zip(writers, mma.run(a, b, c, arch), strict=True):
             writer(wave, registers, np.ascontiguousarray(result).reshape(-1), lanes)
 
     return action, None

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ShapeError,
         SpecError,
         StepLimitFault,
+        TrapFault,
         UncoveredError,
         UninitializedFault,
     )
@@ -60,6 +61,7 @@ __all__ = [
     "ShapeError",
     "SpecError",
     "StepLimitFault",
+    "TrapFault",
     "UncoveredError",
     "UninitializedFault",
     "devices",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.errors import MemoryFault, PtxError, UninitializedFault
+from ptxgen.errors import PtxError, TrapFault, UninitializedFault
 from ptxgen.interp.text import flow
 from ptxgen.interp.text.ptx import Instruction, Vector
 from ptxgen.interp.units import collective, operate, transfer, wgmma
@@ -148,7 +148,7 @@ def _end(kernel: Kernel, block: Block, instruction: Instruction, kind: str) -> O
 
         def go(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
             lane = 0 if mask is None else int(np.flatnonzero(mask)[0])
-            raise wave.fault(MemoryFault, "trap", instruction, lane)
+            raise wave.fault(TrapFault, "the kernel stopped itself (trap)", instruction, lane)
 
     elif kind == "exit":
 
@@ -241,14 +241,6 @@ def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
     return operation, operation
 
 
-def _createpolicy(kernel: Kernel, instruction: Instruction) -> Variants:
-    raise kernel.error(
-        "cache policies are outside the subset: they change no result, so leave out the policy and "
-        ".L2::cache_hint, or pass a constant",
-        instruction,
-    )
-
-
 def _ignored(kernel: Kernel, instruction: Instruction) -> Variants | None:
     """Fences and hints: here every thread sees every store at once; the history checks order."""
     return None
@@ -264,7 +256,6 @@ _FAMILIES: dict[str, Callable[[Kernel, Instruction], Variants | None]] = {
     "mapa": operate.mapa,
     "getctarank": operate.getctarank,
     "isspacep": operate.isspacep,
-    "createpolicy": _createpolicy,
     "cp": transfer.copy,
     "fence": _fence,
     "membar": _ignored,

@@ -58,6 +58,9 @@ class Program(Kernel):
     def registers(self, wave: Wave) -> list[Any]:
         """The slots as they are when a wave starts."""
         found: list[Any] = [None] * self._count
+        for name in self.flow.doubtful:  # something, for whom a guard keeps from reading it
+            if name in self._slots:
+                found[self._slots[name]] = np.zeros(1, self.dtype(name))
         for slot, value in self._constants:
             found[slot] = value
         for slot, name in self._specials:

@@ -24,7 +24,7 @@ from ptxgen.interp.memory.allocations import (
     GlobalMemory,
 )
 from ptxgen.interp.memory.layout import place
-from ptxgen.interp.text import flow
+from ptxgen.interp.text import flow, forms
 from ptxgen.interp.text.ptx import (
     Address,
     Entry,
@@ -40,13 +40,17 @@ from ptxgen.interp.text.ptx import (
     Vector,
 )
 from ptxgen.interp.units.sync import Wave
-from ptxgen.interp.values.scalar import STORAGE, constant
+from ptxgen.interp.values.scalar import STORAGE, constant, lookup
 
 Array = NDArray[Any]
 Operation = Callable[[Wave, list[Any]], None]
 Value = Callable[[Wave, list[Any]], Array]
 """Gives an operand's value."""
 
+_OUTSIDE = {
+    "createpolicy": ": cache policies change no result, so leave out the policy and "
+    ".L2::cache_hint, or pass a constant",
+}
 WARP = 32
 EMPTY = np.empty(0, np.int64)
 
@@ -103,6 +107,7 @@ class Kernel:
     def __init__(self, module: Module, entry: Entry, memory: GlobalMemory, compute: int) -> None:
         self.module, self.entry, self.name, self.memory = module, entry, entry.name, memory
         self.compute = compute
+        self._check_forms()
         layout = place(module, entry, memory)
         self.symbols, self.local_bytes = layout.symbols, layout.local
         self.static_shared = layout.shared
@@ -120,6 +125,26 @@ class Kernel:
         self._constants: list[tuple[int, Array]] = []
         self._specials: list[tuple[int, str]] = []
         self._parameters: list[tuple[int, int, np.dtype[Any], bool, np.dtype[Any]]] = []
+
+    def _check_forms(self) -> None:
+        """Raises PtxError unless all instructions are in the table of forms, and look like it."""
+        spaces = {v.name: v.space for v in (*self.module.variables, *self.entry.variables)}
+        spaces |= {p.name: "param" for p in self.entry.parameters}
+        for item in self.entry.body:
+            if not isinstance(item, Instruction):
+                continue
+            try:
+                known = forms.check(item, self.module.target, self.entry.registers, spaces)
+            except forms.FormError as error:
+                raise self.error(str(error), item) from None
+            if not known:
+                try:
+                    lookup(item)  # which knows why some are outside the subset
+                except PtxError as error:
+                    why = str(error).partition(f"{item.name}: ")[2].partition("\n")[0]
+                    raise self.error(f"{item.name}: {why}", item) from None
+                why = _OUTSIDE.get(item.opcode, "")
+                raise self.error(f"instruction {item.name} is outside the subset{why}", item)
 
     # -- facts ------------------------------------------------------------------------
     def site(self, number: int) -> Instruction:
@@ -313,7 +338,8 @@ def active(wave: Wave, guard: Array | None) -> NDArray[np.int64] | None:
     mask = guard if wave.mask is None else guard & wave.mask
     if mask.all():
         return None
-    return np.flatnonzero(mask)
+    lanes = np.flatnonzero(mask)
+    return lanes if lanes.size else EMPTY
 
 
 def put(

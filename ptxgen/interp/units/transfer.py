@@ -303,6 +303,8 @@ def copy(kernel: Kernel, instruction: Instruction) -> Variants | None:
     ):
         raise kernel.error("this form is outside the subset", instruction)
     size = int(sizes[0].value)
+    if len(sizes) == 2 and isinstance(sizes[1], Immediate) and sizes[1].value > size:
+        raise kernel.error(f"reads {sizes[1].value} bytes and writes {size}", instruction)
     limit = _source_size(kernel, instruction, sizes[1], size) if len(sizes) == 2 else None
     words = size // 4
     site = kernel.new_site(instruction)

@@ -60,14 +60,21 @@ class Judge:
             said = self._once([draws[i].text for i in rest], target)
             if not said:
                 return found
-            if -1 in said:  # without a place: halve
-                if len(rest) == 1:
-                    return found | {rest[0]: said[-1]}
-                for half in (rest[::2], rest[1::2]):
-                    part = self.refused([draws[i] for i in half], target)
-                    found |= {half[k]: why for k, why in part.items()}
+            if len(rest) == 1:
+                return found | {rest[0]: next(iter(said.values()))}
+            sure = {
+                rest[k]: why
+                for k, why in said.items()
+                if k in range(len(rest))
+                # An error of syntax may be laid to a neighbour: the one named is asked alone.
+                and ("Parsing error" not in why or self._once([draws[rest[k]].text], target))
+            }
+            if not sure:  # nobody is named rightly: halve
+                for part in (rest[: len(rest) // 2], rest[len(rest) // 2 :]):
+                    inner = self.refused([draws[i] for i in part], target)
+                    found |= {part[k]: why for k, why in inner.items()}
                 return found
-            found |= {rest[k]: why for k, why in said.items()}
+            found |= sure
 
     def _once(self, texts: Sequence[str], target: str) -> dict[int, str]:
         head = HEAD.format(target=target)

@@ -287,8 +287,10 @@ mbarrier.(arrive|arrive_drop)(.(release|relaxed).<of>)?(.<s:own>)?.b64 \
     | =_b64, [s/shared]
 mbarrier.(arrive|arrive_drop)(.(release|relaxed).<of>)?(.<s:own>)?.b64 \
     | =_b64, [s/shared], u32#1..1048575 | sm_90
-mbarrier.(arrive|arrive_drop)(.release.<of>)?.shared::cluster.b64 | _, [shared], ?, u32#1..1048575 | sm_90
-mbarrier.(arrive|arrive_drop).noComplete(.release.cta)?(.<s:own>)?.b64 | =b64, [s/shared], u32#1..1048575
+mbarrier.(arrive|arrive_drop)(.release.<of>)?.shared::cluster.b64 \
+    | _, [shared], ?, u32#1..1048575 | sm_90
+mbarrier.(arrive|arrive_drop).noComplete(.release.cta)?(.<s:own>)?.b64 \
+    | =b64, [s/shared], u32#1..1048575
 mbarrier.(arrive|arrive_drop).expect_tx(.(release|relaxed).<of>)?(.<s:own>)?.b64 \
     | =_b64, [s/shared], u32 | sm_90
 mbarrier.(arrive|arrive_drop).expect_tx(.release.<of>)?.shared::cluster.b64 \

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ShapeError,
         SpecError,
         StepLimitFault,
+        TrapFault,
         UncoveredError,
         UninitializedFault,
     )
@@ -61,6 +62,7 @@ __all__ = [
     "ShapeError",
     "SpecError",
     "StepLimitFault",
+    "TrapFault",
     "UncoveredError",
     "UninitializedFault",
     "devices",

@@ -16,7 +16,7 @@ import pytest
 from ptxgen.build.compile import compile_ptx
 from ptxgen.errors import PtxError
 from ptxgen.golden import checkout_folder, instructions
-from ptxgen.interp.ptx import (
+from ptxgen.interp.text.ptx import (
     Address,
     Entry,
     Immediate,

@@ -1,7 +1,8 @@
 """Matrix instructions: mma, ldmatrix and stmatrix, wgmma and its shared-memory descriptors.
 
 Registers are arrays ``[warps, 32]``, and the four warps of a warpgroup follow each other. The
-arithmetic is that of :mod:`ptxgen.reference.dot16`.
+arithmetic of 16-bit factors is that of :mod:`ptxgen.reference.dot16`, which is therefore no second
+opinion on it; what an H200 answered is (``tests/conformance``). That of f64 is a chain of fma.
 
 Source: PTX ISA 9.0, 9.7.14 (mma, ldmatrix, stmatrix) and 9.7.15 (wgmma); the layouts of
 9.7.15.5.1 in bytes.
@@ -17,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.interp.ptx import Immediate, Instruction, Vector
-from ptxgen.interp.warp import WARP, refuse
+from ptxgen.interp.text.ptx import Immediate, Instruction, Vector
+from ptxgen.interp.units.warp import WARP, refuse
+from ptxgen.reference import f64
 from ptxgen.reference.dot16 import accumulate, factors, tensor_core
 from ptxgen.reference.f32 import F32
 from ptxgen.reference.half import U16
@@ -62,21 +64,71 @@ def registers_of(tile: F32) -> list[F32]:
 
 
 # -- mma ------------------------------------------------------------------------------
-Mma = Callable[[Registers, Registers, Registers, str], list[F32]]
+@dataclass(frozen=True)
+class Mma:
+    """``mma.sync``: how many registers of which type it takes, and what it computes.
+
+    ``run`` is a function of the registers of A, B and C and of the architecture.
+    """
+
+    factor: str
+    """The type of A's and B's registers."""
+    sum: str
+    """The type of C's and D's."""
+    counts: tuple[int, int, int]
+    """Registers of A, B, and C or D."""
+    run: Callable[[Registers, Registers, Registers, str], Sequence[Array]]
+
+
 _TYPES: dict[tuple[str, ...], str] = {("f32", t, t, "f32"): t for t in ("bf16", "f16")}
+_F64_SHAPES = {"m8n8k4": (8, 4), "m16n8k4": (16, 4), "m16n8k8": (16, 8), "m16n8k16": (16, 16)}
+"""Rows of A, and the reduction length."""
 
 
 def mma(instruction: Instruction) -> Mma:
-    """``mma.sync`` as a function of a (4 ``uint32``), b (2), c (4 ``float32``) and architecture."""
+    """Reads ``mma.sync``."""
     form = instruction.modifiers
     dtype = _TYPES.get(form[5:])
-    if form[:5] != ("sync", "aligned", "m16n8k16", "row", "col") or dtype is None:
-        raise refuse(instruction, "mma.sync.aligned.m16n8k16.row.col.f32.{bf16.bf16,f16.f16}.f32")
+    if form[:2] + form[3:5] == ("sync", "aligned", "row", "col"):
+        if form[2] == "m16n8k16" and dtype is not None:
+            return Mma("b32", "f32", (4, 2, 4), _mma16(dtype))
+        if form[2] in _F64_SHAPES and form[5:] == ("f64",) * 4:
+            rows, k = _F64_SHAPES[form[2]]
+            return Mma("f64", "f64", (rows * k // WARP, k // 4, rows // 4), _mma64(rows, k))
+    raise refuse(
+        instruction,
+        "mma.sync.aligned.m16n8k16.row.col.f32.{bf16.bf16,f16.f16}.f32 and "
+        "mma.sync.aligned.{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64",
+    )
 
+
+def _mma16(dtype: str) -> Callable[[Registers, Registers, Registers, str], list[F32]]:
     def run(a: Registers, b: Registers, c: Registers, arch: str) -> list[F32]:
         left = factors(fragment_a(a)[:, :, :, None], dtype)
         right = factors(fragment_b(b)[:, :, None, :], dtype)
         return registers_of(accumulate(left, right, tile_of(c), tensor_core(arch)))
+
+    return run
+
+
+def _mma64(rows: int, k: int) -> Callable[[Registers, Registers, Registers, str], Sequence[Array]]:
+    """f64 products, added one after the other by fma, k ascending.
+
+    Lane (g, t) holds of A row g (then g + 8) and column t (then t + 4, ...), of B row t (then
+    t + 4, ...) and column g, of C row g (then g + 8) and columns 2t and 2t + 1.
+    """
+    eights = rows // 8
+
+    def run(a: Registers, b: Registers, c: Registers, arch: str) -> Sequence[Array]:
+        left = np.stack(a).reshape(k // 4, eights, -1, 8, 4)  # k4, m8, warp, g, t
+        left = left.transpose(0, 4, 2, 1, 3).reshape(k, -1, rows, 1)
+        right = np.stack(b).reshape(k // 4, -1, 8, 4).transpose(0, 3, 1, 2).reshape(k, -1, 1, 8)
+        total = np.stack(c).reshape(eights, 2, -1, 8, 4)  # m8, pair, warp, g, t
+        total = total.transpose(2, 0, 3, 4, 1).reshape(-1, rows, 8)
+        for x, y in zip(left, right, strict=True):
+            total = f64.fma(x, y, total)
+        parts = total.reshape(-1, eights, 8, 4, 2).transpose(1, 4, 0, 2, 3)
+        return list(np.ascontiguousarray(parts).reshape(2 * eights, -1, WARP))
 
     return run
 

@@ -2,28 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import BarrierFault, KernelFault, MemoryFault, UninitializedFault
-from ptxgen.interp.memory import SHARED_BASE
-from ptxgen.interp.race import Conflict
-
-if TYPE_CHECKING:
-    from ptxgen.interp.access import Access
-    from ptxgen.interp.bulk import Store
-    from ptxgen.interp.decode import Block
-    from ptxgen.interp.machine import Wave
-    from ptxgen.interp.ptx import Instruction
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.memory.allocations import SHARED_BASE
+from ptxgen.interp.memory.race import Conflict
+from ptxgen.interp.text.ptx import Instruction
 
 Array = NDArray[Any]
 Lanes = NDArray[np.int64]
 WARP = 32
 _MOST = 1 << 20
 """Above what an mbarrier can count, in arrivals and in bytes."""
+
+Unit = TypeVar("Unit")
+
+
+class Place(Protocol):
+    """Where lanes go on."""
+
+    order: int
+    """In the kernel's weak topological order."""
+
+
+class Wave(memory_access.Wave, Protocol):
+    """What the units see of the CTAs that run together."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    ctas: range
+    params: bytes
+    thread: Lanes
+    """The number of each lane's thread in its CTA."""
+    all_alive: bool
+    mask: NDArray[np.bool_] | None
+    """The lanes that run; None: all of the wave."""
+    registers: list[Any]
+    assigned: dict[int, NDArray[np.bool_]]
+    """By slot, which lanes have written a register of which this is not known beforehand."""
+    shared_limit: int
+    random: np.random.Generator | None
+    parked: dict[int, NDArray[np.bool_]]
+    stalls: dict[int, int]
+    copies: Copies
+    arrivals: Arrivals
+    mbarriers: Mbarriers
+    cluster_barrier: ClusterBarrier
+
+    @property
+    def early(self) -> bool:
+        """Whether what is asynchronous happens as soon as it is issued."""
+
+    @property
+    def active(self) -> Lanes | None:
+        """The lanes that run, None for all; as indices."""
+
+    def unit(self, kind: Callable[[Wave], Unit]) -> Unit:
+        """The wave's unit of this kind."""
+
+    def thread_text(self, lane: int) -> str:
+        """Names a lane in a sentence."""
+
+    def send(self, block: Place, mask: NDArray[np.bool_] | None) -> None:
+        """Lanes reach ``block`` and can run it."""
+
+    def park(self, block: Place, mask: NDArray[np.bool_]) -> None:
+        """Lanes wait at ``block`` until something wakes them."""
+
+    def wake(self, order: int | None = None) -> None:
+        """Lets lanes that wait (at one segment, or everywhere) try again."""
+
+    def leave(self, mask: NDArray[np.bool_] | None) -> None:
+        """Lanes exit."""
 
 
 # -- barriers of a CTA ----------------------------------------------------------------
@@ -38,7 +95,7 @@ class Arrival:
     mask: NDArray[np.bool_]
     expected: int | None
     """Threads that the barrier waits for; None: all that have not exited."""
-    block: Block | None
+    block: Place | None
     """Where they go on; None for an arrival that does not wait."""
 
 
@@ -52,7 +109,7 @@ class Arrivals:
     def arrive(
         self,
         instruction: Instruction,
-        block: Block,
+        block: Place,
         mask: NDArray[np.bool_] | None,
         number: int,
         expected: int | None,
@@ -207,7 +264,7 @@ class Copies:
         self.bulk: list[Transfer] = []
         """What lands when nothing else can go on, at the latest."""
         self.committed = np.zeros(len(wave.lanes), np.int64)
-        self.stores: list[Store] = []
+        self.stores: list[Outward] = []
         """Bulk copies out of shared memory whose reading nobody has waited for."""
         self.bulk_groups = np.zeros(len(wave.lanes), np.int64)
 
@@ -219,7 +276,7 @@ class Copies:
         except Conflict as conflict:
             raise wave.conflict(conflict, access.instruction, "asynchronous write", lanes) from None
         copy = Copy(access, at, lanes, self.committed[lanes], values, token)
-        if wave.settings.early:
+        if wave.early:
             self.store(copy)
         self.pending.append(copy)
 
@@ -266,7 +323,7 @@ class Copies:
         return first, second
 
     def _land(self, copy: Copy) -> None:
-        if not self.wave.settings.early:
+        if not self.wave.early:
             self.store(copy)
         self.wave.history.complete(copy.token)
 
@@ -303,7 +360,7 @@ class Copies:
                 at[idle].tolist(), lanes[idle].tolist(), strict=True)]  # fmt: skip
             wave.history.release(lanes[idle], np.array(now))
         self.bulk.append(transfer)
-        if wave.settings.early:
+        if wave.early:
             transfer.land()
 
     def land(self) -> bool:
@@ -323,6 +380,17 @@ class Transfer:
 
     def land(self) -> None:
         """Makes it happen, and takes it out of the list."""
+        raise NotImplementedError
+
+
+class Outward(Transfer):
+    """A copy of one lane out of shared memory, which it waits for by groups."""
+
+    access: Access
+    group: int
+
+    def waited(self, *, read: bool) -> None:
+        """The lane has waited for it; ``read``: for its reading only."""
         raise NotImplementedError
 
 
@@ -354,7 +422,7 @@ class Arriving(Transfer):
         for offset, lane in zip(self.at.tolist(), self.lanes.tolist(), strict=True):
             place[lane] = bars.get(self.access, offset, lane).now
         for copy in self.waits_for:
-            if not wave.settings.early:
+            if not wave.early:
                 self.copies.store(copy)
             wave.history.complete(copy.token, place[copy.lanes])
         bars.arrive(self.access, self.at, self.lanes, np.ones(len(self.at), np.int64), tell=False)

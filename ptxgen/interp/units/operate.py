@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.interp.decode import (
+from ptxgen.interp.memory.allocations import CLUSTER_STRIDE, GLOBAL_BASE, SHARED_BASE
+from ptxgen.interp.text.ptx import SIZES, Instruction, Operand, Register, Sink, Special, Vector
+from ptxgen.interp.units.kernel import (
     WINDOWS,
+    Kernel,
     Operation,
-    Program,
     Value,
     active,
     extend,
@@ -19,41 +21,37 @@ from ptxgen.interp.decode import (
     merge,
     put,
 )
-from ptxgen.interp.memory import CLUSTER_STRIDE, GLOBAL_BASE, SHARED_BASE
-from ptxgen.interp.ptx import SIZES, Instruction, Operand, Register, Sink, Special, Vector
-from ptxgen.interp.scalar import STORAGE, Scalar
-
-if TYPE_CHECKING:
-    from ptxgen.interp.machine import Wave
+from ptxgen.interp.units.sync import Wave
+from ptxgen.interp.values.scalar import STORAGE, Scalar
 
 Array = NDArray[Any]
 Variants = tuple[Operation, Operation]
 """The full and the masked operation of an instruction."""
 
 
-def guard_of(program: Program, instruction: Instruction) -> Value | None:
+def guard_of(kernel: Kernel, instruction: Instruction) -> Value | None:
     """The value of the guard, with its negation."""
     if instruction.guard is None:
         return None
-    slot = program.slot(instruction.guard.name)
+    slot = kernel.slot(instruction.guard.name)
     if instruction.negated:
         return lambda wave, registers: ~registers[slot]
     return lambda wave, registers: registers[slot]
 
 
-def compute(program: Program, instruction: Instruction, scalar: Scalar) -> Variants:
+def compute(kernel: Kernel, instruction: Instruction, scalar: Scalar) -> Variants:
     """Pure functions of registers."""
     destinations = listed(instruction.operands[0])
     operands = instruction.operands[1:]
     if len(destinations) != len(scalar.dst) or len(operands) != len(scalar.src):
-        raise program.error(
+        raise kernel.error(
             f"{instruction.name} takes {len(scalar.dst)} destinations and {len(scalar.src)} "
             f"sources, got {len(destinations)} and {len(operands)}",
             instruction,
         )
     slots, converts = [], []
     for operand, type in zip(operands, scalar.src, strict=True):
-        slot, convert = program.source(operand, type, instruction)
+        slot, convert = kernel.source(operand, type, instruction)
         slots.append(slot)
         converts.append(convert)
     function = _converted(scalar.function, converts)
@@ -61,12 +59,12 @@ def compute(program: Program, instruction: Instruction, scalar: Scalar) -> Varia
         target = destinations[0]
         if isinstance(target, Sink):
             return nothing, nothing
-        function, slot = result(program, instruction, target, scalar.dst[0], function)
+        function, slot = result(kernel, instruction, target, scalar.dst[0], function)
         assert isinstance(target, Register)
         return apply(
-            slot, slots, function, program.is_local(target.name), guard_of(program, instruction)
+            slot, slots, function, kernel.is_local(target.name), guard_of(kernel, instruction)
         )
-    return _apply_many(program, instruction, destinations, scalar, slots, function)
+    return _apply_many(kernel, instruction, destinations, scalar, slots, function)
 
 
 def nothing(wave: Wave, registers: list[Any]) -> None:
@@ -92,7 +90,7 @@ def _converted(function: Callable[..., Any], converts: list[Any]) -> Callable[..
 
 
 def result(
-    program: Program,
+    kernel: Kernel,
     instruction: Instruction,
     target: Operand,
     type: str,
@@ -100,13 +98,13 @@ def result(
 ) -> tuple[Callable[..., Any], int]:
     """The slot of a destination, and the function whose result fits it."""
     if not isinstance(target, Register):
-        raise program.error(f"a destination {target} is not taken here", instruction)
-    kept, made = program.dtype(target.name), STORAGE[type]
-    slot = program.slot(target.name)
+        raise kernel.error(f"a destination {target} is not taken here", instruction)
+    kept, made = kernel.dtype(target.name), STORAGE[type]
+    slot = kernel.slot(target.name)
     if kept == made:
         return function, slot
     if kept.itemsize < made.itemsize or (kept == np.bool_) != (made == np.bool_):
-        raise program.error(f"a {type} does not fit {target.name}", instruction)
+        raise kernel.error(f"a {type} does not fit {target.name}", instruction)
     signed = type[0] == "s"
     return lambda *given: extend(function(*given), signed, kept), slot
 
@@ -163,19 +161,19 @@ def apply(
 
 
 def _apply_many(
-    program: Program,
+    kernel: Kernel,
     instruction: Instruction,
     destinations: Any,
     scalar: Scalar,
     slots: list[int],
     function: Callable[..., Any],
 ) -> Variants:
-    guard = guard_of(program, instruction)
+    guard = guard_of(kernel, instruction)
     targets: list[tuple[int, int, bool]] = []
     for i, target in enumerate(destinations):
         if not isinstance(target, Sink):
-            _, slot = result(program, instruction, target, scalar.dst[i], function)
-            targets.append((i, slot, program.is_local(target.name)))
+            _, slot = result(kernel, instruction, target, scalar.dst[i], function)
+            targets.append((i, slot, kernel.is_local(target.name)))
 
     def operation(wave: Wave, registers: list[Any]) -> None:
         results = function(*[registers[s] for s in slots])
@@ -187,21 +185,21 @@ def _apply_many(
 
 
 def pure(
-    program: Program,
+    kernel: Kernel,
     instruction: Instruction,
     dst: str,
     src: list[str],
     function: Callable[..., Any],
 ) -> Variants:
     """A function of registers that is no scalar instruction of the table."""
-    return compute(program, instruction, Scalar((dst,), tuple(src), function))
+    return compute(kernel, instruction, Scalar((dst,), tuple(src), function))
 
 
-def write(program: Program, target: Operand, type: str, instruction: Instruction) -> Any:
+def write(kernel: Kernel, target: Operand, type: str, instruction: Instruction) -> Any:
     """A function (wave, registers, values, lanes) that writes ``values`` of ``type``."""
     if isinstance(target, Sink):
         return lambda wave, registers, values, lanes: None
-    identity = result(program, instruction, target, type, lambda x: x)
+    identity = result(kernel, instruction, target, type, lambda x: x)
     convert, slot = identity
 
     def writer(wave: Wave, registers: list[Any], values: Array, lanes: Any) -> None:
@@ -213,15 +211,15 @@ def write(program: Program, target: Operand, type: str, instruction: Instruction
 # -- moves and addresses ----------------------------------------------------------------
 
 
-def move(program: Program, instruction: Instruction) -> Variants:
+def move(kernel: Kernel, instruction: Instruction) -> Variants:
     """mov that packs a vector into a register, or unpacks one."""
     target, source = instruction.operands
     bits = SIZES[instruction.modifiers[-1]]
-    guard = guard_of(program, instruction)
+    guard = guard_of(kernel, instruction)
     if isinstance(target, Vector):
         part = bits // len(target.items)
-        whole = program.value(source, f"b{8 * bits}", instruction)
-        writers = [write(program, item, f"b{8 * part}", instruction) for item in target.items]
+        whole = kernel.value(source, f"b{8 * bits}", instruction)
+        writers = [write(kernel, item, f"b{8 * part}", instruction) for item in target.items]
 
         def unpack(wave: Wave, registers: list[Any]) -> None:
             lanes = active(wave, None if guard is None else guard(wave, registers))
@@ -236,8 +234,8 @@ def move(program: Program, instruction: Instruction) -> Variants:
         return unpack, unpack
     assert isinstance(source, Vector)
     part = bits // len(source.items)
-    parts = [program.value(item, f"b{8 * part}", instruction) for item in source.items]
-    writer = write(program, target, f"b{8 * bits}", instruction)
+    parts = [kernel.value(item, f"b{8 * part}", instruction) for item in source.items]
+    writer = write(kernel, target, f"b{8 * bits}", instruction)
 
     def pack(wave: Wave, registers: list[Any]) -> None:
         lanes = active(wave, None if guard is None else guard(wave, registers))
@@ -253,19 +251,19 @@ def move(program: Program, instruction: Instruction) -> Variants:
     return pack, pack
 
 
-def cvta(program: Program, instruction: Instruction) -> Variants:
+def cvta(kernel: Kernel, instruction: Instruction) -> Variants:
     """Between generic addresses and those of a state space."""
     to = instruction.modifiers[0] == "to"
     space = instruction.modifiers[1 if to else 0].partition("::")[0]
     if space not in (*WINDOWS, "global", "const"):
-        raise program.error(f"state space {space} is outside the subset", instruction)
+        raise kernel.error(f"state space {space} is outside the subset", instruction)
     window = np.uint64(WINDOWS.get(space, 0))
     if to:
-        return pure(program, instruction, "u64", ["u64"], lambda a: a - window)
-    return pure(program, instruction, "u64", ["u64"], lambda a: a + window)
+        return pure(kernel, instruction, "u64", ["u64"], lambda a: a - window)
+    return pure(kernel, instruction, "u64", ["u64"], lambda a: a + window)
 
 
-def mapa(program: Program, instruction: Instruction) -> Variants:
+def mapa(kernel: Kernel, instruction: Instruction) -> Variants:
     """The address of another CTA's shared memory in the cluster."""
     kind = instruction.modifiers[-1]
     window = 0 if "shared::cluster" in instruction.modifiers else WINDOWS["shared"]
@@ -275,7 +273,7 @@ def mapa(program: Program, instruction: Instruction) -> Variants:
         found = inside + (rank.astype(np.int64) + 1) * CLUSTER_STRIDE + SHARED_BASE + window
         return found.astype(STORAGE[kind])
 
-    return pure(program, instruction, kind, [kind, "u32"], function)
+    return pure(kernel, instruction, kind, [kind, "u32"], function)
 
 
 def _rank(address: Array, window: int) -> Array:
@@ -285,16 +283,16 @@ def _rank(address: Array, window: int) -> Array:
     return rank
 
 
-def getctarank(program: Program, instruction: Instruction) -> Variants:
+def getctarank(kernel: Kernel, instruction: Instruction) -> Variants:
     """The rank of the CTA whose shared memory has an address."""
     kind = instruction.modifiers[-1]
     if instruction.modifiers[:-1] not in ((), ("shared::cluster",)) or kind not in ("u32", "u64"):
-        raise program.error("this form is outside the subset", instruction)
+        raise kernel.error("this form is outside the subset", instruction)
     window = 0 if len(instruction.modifiers) == 2 else WINDOWS["shared"]
-    here = program.value(Special("%cluster_ctarank"), "u32", instruction)
-    address = program.value(instruction.operands[1], kind, instruction)
-    writer = write(program, instruction.operands[0], "u32", instruction)
-    guard = guard_of(program, instruction)
+    here = kernel.value(Special("%cluster_ctarank"), "u32", instruction)
+    address = kernel.value(instruction.operands[1], kind, instruction)
+    writer = write(kernel, instruction.operands[0], "u32", instruction)
+    guard = guard_of(kernel, instruction)
 
     def operation(wave: Wave, registers: list[Any]) -> None:
         lanes = active(wave, None if guard is None else guard(wave, registers))
@@ -306,7 +304,7 @@ def getctarank(program: Program, instruction: Instruction) -> Variants:
     return operation, operation
 
 
-def isspacep(program: Program, instruction: Instruction) -> Variants:
+def isspacep(kernel: Kernel, instruction: Instruction) -> Variants:
     """Whether a generic address lies in a state space."""
     space = instruction.modifiers[0] if len(instruction.modifiers) == 1 else ""
     low, high = {
@@ -319,6 +317,6 @@ def isspacep(program: Program, instruction: Instruction) -> Variants:
         "param": (WINDOWS["param"], GLOBAL_BASE),
     }.get(space, (0, 0))
     if not high or space == "const":
-        raise program.error("this form is outside the subset", instruction)
+        raise kernel.error("this form is outside the subset", instruction)
     first, last = np.uint64(low), np.uint64(high - 1)
-    return pure(program, instruction, "pred", ["u64"], lambda a: (a >= first) & (a <= last))
+    return pure(kernel, instruction, "pred", ["u64"], lambda a: (a >= first) & (a <= last))

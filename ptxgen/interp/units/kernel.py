@@ -9,24 +9,23 @@ are never changed once they are in a slot.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.errors import DeviceError, PtxError
-from ptxgen.interp import flow
-from ptxgen.interp.memory import (
-    GLOBAL_BASE,
-    LOCAL_BASE,
+from ptxgen.errors import PtxError
+from ptxgen.interp.memory.allocations import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
-    SHARED_BASE,
     SHARED_WINDOW,
     GlobalMemory,
 )
-from ptxgen.interp.ptx import (
+from ptxgen.interp.memory.layout import place
+from ptxgen.interp.text import flow, forms
+from ptxgen.interp.text.ptx import (
     Address,
     Entry,
     Immediate,
@@ -40,16 +39,18 @@ from ptxgen.interp.ptx import (
     Symbol,
     Vector,
 )
-from ptxgen.interp.scalar import STORAGE, constant
-
-if TYPE_CHECKING:
-    from ptxgen.interp.machine import Wave
+from ptxgen.interp.units.sync import Wave
+from ptxgen.interp.values.scalar import STORAGE, constant, lookup
 
 Array = NDArray[Any]
-Operation = Callable[["Wave", list[Any]], None]
-Value = Callable[["Wave", list[Any]], Array]
+Operation = Callable[[Wave, list[Any]], None]
+Value = Callable[[Wave, list[Any]], Array]
 """Gives an operand's value."""
 
+_OUTSIDE = {
+    "createpolicy": ": cache policies change no result, so leave out the policy and "
+    ".L2::cache_hint, or pass a constant",
+}
 WARP = 32
 EMPTY = np.empty(0, np.int64)
 
@@ -100,61 +101,52 @@ class Block:
         self.give_up: Callable[[Wave, NDArray[np.bool_]], None]
 
 
-class Program:
-    """A kernel that can be launched."""
+class Kernel:
+    """A kernel on its way from instructions to operations: its variables, slots and operands."""
 
-    def __init__(self, module: Module, name: str, memory: GlobalMemory, compute: int) -> None:
-        entry = module.entries.get(name)
-        if entry is None:
-            there = ", ".join(module.entries) or "no kernel"
-            raise DeviceError(f"{module.file} has no kernel {name}; it has {there}")
-        check_target(module, compute)
-        self.module, self.entry, self.name, self.memory = module, entry, name, memory
+    def __init__(self, module: Module, entry: Entry, memory: GlobalMemory, compute: int) -> None:
+        self.module, self.entry, self.name, self.memory = module, entry, entry.name, memory
         self.compute = compute
-        self.symbols, self.static_shared, static, self.local_bytes = _place(module, entry, memory)
-        self._static = static
+        self._check_forms()
+        layout = place(module, entry, memory)
+        self.symbols, self.local_bytes = layout.symbols, layout.local
+        self.static_shared = layout.shared
+        self.shared_init = layout.filled
         self.parameter_bytes = max((p.offset + p.nbytes for p in entry.parameters), default=0)
-        size = entry.directives.get("reqnctapercluster", (1, 1, 1))
-        self.cluster = int(np.prod(size))
+        self.cluster = math.prod(entry.directives.get("reqnctapercluster", (1, 1, 1)))
+        self.flow = flow.analyse(entry, module.file)
+        self.granule = 4
+        """Bytes of shared memory that are told apart."""
+        self.decoding = Instruction("", (), ())
         self._sites: list[Instruction] = []
         self._slots: dict[str, int] = {}
+        self._count = 0
+        # What slots hold when a wave starts.
         self._constants: list[tuple[int, Array]] = []
         self._specials: list[tuple[int, str]] = []
         self._parameters: list[tuple[int, int, np.dtype[Any], bool, np.dtype[Any]]] = []
-        self._count = 0
-        self.granule = 4
-        self.decoding = Instruction("", (), ())
-        from ptxgen.interp import instructions
 
-        segments = flow.analyse(entry, module.file)
-        self.flow = segments
-        blocks = [Block(s) for s in segments.segments]
-        for segment, block in zip(segments.segments, blocks, strict=True):
-            if segment.following is not None:
-                block.following = blocks[segment.following.index]
-            if segment.target is not None:
-                block.target = blocks[segment.target.index]
-        for segment, block in zip(segments.segments, blocks, strict=True):
-            instructions.fill(self, block, segment.kind)
-        self.blocks = sorted(blocks, key=lambda b: b.order)
-        self.entry_order = blocks[0].order
+    def _check_forms(self) -> None:
+        """Raises PtxError unless all instructions are in the table of forms, and look like it."""
+        spaces = {v.name: v.space for v in (*self.module.variables, *self.entry.variables)}
+        spaces |= {p.name: "param" for p in self.entry.parameters}
+        for item in self.entry.body:
+            if not isinstance(item, Instruction):
+                continue
+            try:
+                known = forms.check(item, self.module.target, self.entry.registers, spaces)
+            except forms.FormError as error:
+                raise self.error(str(error), item) from None
+            if not known:
+                try:
+                    lookup(item)  # which knows why some are outside the subset
+                except PtxError as error:
+                    why = str(error).partition(f"{item.name}: ")[2].partition("\n")[0]
+                    raise self.error(f"{item.name}: {why}", item) from None
+                why = _OUTSIDE.get(item.opcode, "")
+                raise self.error(f"instruction {item.name} is outside the subset{why}", item)
 
     # -- facts ------------------------------------------------------------------------
-    def shared_bytes(self, dynamic: int) -> int:
-        """Shared memory of a CTA: the static variables, then the launch's."""
-        return self._static + dynamic
-
-    def check_block(self, block: tuple[int, int, int]) -> None:
-        """Raises DeviceError if the kernel does not take this block."""
-        most = self.entry.directives.get("maxntid")
-        exact = self.entry.directives.get("reqntid")
-        if exact is not None and tuple(exact) != block:
-            raise DeviceError(f"{self.name} takes blocks of {tuple(exact)}, got {block}")
-        if most is not None and int(np.prod(block)) > int(np.prod(most)):
-            raise DeviceError(
-                f"{self.name} takes at most {int(np.prod(most))} threads (.maxntid), got {block}"
-            )
-
     def site(self, number: int) -> Instruction:
         """The instruction of a site."""
         return self._sites[number - 1]
@@ -163,18 +155,6 @@ class Program:
         """A number for ``instruction``, from 1."""
         self._sites.append(instruction)
         return len(self._sites)
-
-    def registers(self, wave: Wave) -> list[Any]:
-        """The slots as they are when a wave starts."""
-        found: list[Any] = [None] * self._count
-        for slot, value in self._constants:
-            found[slot] = value
-        for slot, name in self._specials:
-            found[slot] = special(wave, name)
-        for slot, offset, dtype, signed, register in self._parameters:
-            raw = np.frombuffer(wave.params, dtype, 1, offset)
-            found[slot] = extend(raw, signed, register)
-        return found
 
     # -- slots ------------------------------------------------------------------------
     def error(self, message: str, instruction: Instruction) -> PtxError:
@@ -288,74 +268,6 @@ class Program:
         return name not in self.flow.globals
 
 
-# -- state spaces -----------------------------------------------------------------------
-
-
-def check_target(module: Module, compute: int) -> None:
-    """Raises DeviceError unless a GPU of capability ``compute`` (90 for 9.0) runs the module."""
-    digits = module.target.removeprefix("sm_")
-    number = int(digits.rstrip("af"))
-    own = digits.endswith("a")
-    family = digits.endswith("f")
-    fits = number == compute if own else number <= compute
-    if family:
-        fits = number <= compute and number // 10 == compute // 10
-    if not fits:
-        raise DeviceError(
-            f"{module.file} is for {module.target}; this device is a model of sm_{compute}"
-        )
-    if module.address_size != 64:
-        raise DeviceError(f"{module.file} has {module.address_size}-bit addresses; takes 64")
-
-
-def _place(
-    module: Module, entry: Entry, memory: GlobalMemory
-) -> tuple[dict[str, int], list[tuple[int, bytes]], int, int]:
-    """Gives every variable its address: (symbols, shared initialisers, shared and local bytes)."""
-    symbols: dict[str, int] = {}
-    filled: list[tuple[int, bytes]] = []
-    shared = local = 0
-    dynamic: list[tuple[str, int]] = []
-    for variable in (*module.variables, *entry.variables):
-        if variable.space in ("global", "const"):
-            found = memory.alloc(variable.nbytes, variable.name, written=True)
-            if variable.init:
-                found.data[: len(variable.init)] = np.frombuffer(variable.init, np.uint8)
-            found.constant = variable.space == "const"
-            symbols[variable.name] = found.base
-        elif variable.space == "shared":
-            if variable.extern or variable.count == 0:
-                dynamic.append((variable.name, variable.align))
-                continue
-            shared = -(-shared // variable.align) * variable.align
-            symbols[variable.name] = SHARED_BASE + shared
-            if variable.init:
-                filled.append((shared, variable.init))
-            shared += variable.nbytes
-        else:
-            local = -(-local // variable.align) * variable.align
-            symbols[variable.name] = LOCAL_BASE + local
-            local += variable.nbytes
-    for variable in (*module.variables, *entry.variables):
-        for at, target, _ in variable.addresses:
-            where = symbols.get(target.name)
-            holder = memory.find(symbols[variable.name])
-            if where is None or holder is None or where < GLOBAL_BASE:
-                raise PtxError(
-                    f"{variable.name} is initialised with the address of {target.name}, which is "
-                    "no variable in global memory",
-                    file=module.file,
-                    line=variable.line,
-                )
-            holder.data[at : at + 8].view(np.uint64)[0] = where + target.offset
-    if dynamic:
-        align = max(align for _, align in dynamic)
-        shared = -(-shared // align) * align
-        for name, _ in dynamic:
-            symbols[name] = SHARED_BASE + shared
-    return symbols, filled, shared, -(-local // 16) * 16
-
-
 WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
 """Where state spaces lie among generic addresses; global addresses are generic ones."""
 
@@ -378,57 +290,6 @@ SPECIALS: dict[str, np.dtype[Any]] = {
     "%total_smem_size": _U32,
 }
 """The special registers of the subset. Clocks and SM numbers are no function of the problem."""
-
-
-def special(wave: Wave, name: str) -> Array:
-    """The value of a special register, for all lanes or uniform."""
-    base, _, axis = name[1:].partition(".")
-    at = "xyz".index(axis) if axis else 0
-    if base in ("ntid", "nctaid"):
-        return np.array([(wave.block if base == "ntid" else wave.grid)[at]], np.uint32)
-    if base == "tid":
-        x, y, _ = wave.block
-        return (wave.thread // (1, x, x * y)[at] % (x, y, 1 << 30)[at]).astype(np.uint32)
-    size = wave.program.entry.directives.get("reqnctapercluster", (1, 1, 1))
-    if base in ("ctaid", "clusterid", "cluster_ctaid", "cluster_ctarank"):
-        # A cluster's CTAs are consecutive here, whatever its shape.
-        flat = np.array(wave.ctas, np.int64) if len(wave.ctas) > 1 else np.array([wave.ctas.start])
-        shape = tuple(g // s for g, s in zip(wave.grid, size, strict=True))
-        index, rank = flat // wave.cluster, flat % wave.cluster
-        inner = (rank % size[0], rank // size[0] % size[1], rank // (size[0] * size[1]))
-        outer = (index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1]))
-        if base == "cluster_ctarank":
-            value = rank
-        elif base == "clusterid":
-            value = outer[at]
-        elif base == "cluster_ctaid":
-            value = inner[at]
-        else:
-            value = outer[at] * size[at] + inner[at]
-        if len(flat) == 1:
-            return value.astype(np.uint32)
-        return np.repeat(value, wave.threads).astype(np.uint32)
-    lane = (wave.lanes % WARP).astype(np.uint32)
-    one = np.uint32(1)
-    exact: dict[str, Callable[[], Array]] = {
-        "laneid": lambda: lane,
-        "warpid": lambda: (wave.thread // WARP).astype(np.uint32),
-        "nwarpid": lambda: np.array([wave.threads // WARP], np.uint32),
-        "lanemask_eq": lambda: one << lane,
-        "lanemask_lt": lambda: (one << lane) - one,
-        "lanemask_le": lambda: ((one << lane) - one) | (one << lane),
-        "lanemask_gt": lambda: ~(((one << lane) - one) | (one << lane)),
-        "lanemask_ge": lambda: ~((one << lane) - one),
-        "cluster_nctarank": lambda: np.array([wave.cluster], np.uint32),
-        "cluster_nctaid": lambda: np.array([size[at]], np.uint32),
-        "nclusterid": lambda: np.array([wave.grid[at] // size[at]], np.uint32),
-        "is_explicit_cluster": lambda: np.array([wave.cluster > 1]),
-        "dynamic_smem_size": lambda: np.array(
-            [wave.shared_limit - wave.program.shared_bytes(0)], np.uint32
-        ),
-        "total_smem_size": lambda: np.array([wave.shared_limit], np.uint32),
-    }
-    return exact[base]()
 
 
 # -- values -----------------------------------------------------------------------------
@@ -477,7 +338,8 @@ def active(wave: Wave, guard: Array | None) -> NDArray[np.int64] | None:
     mask = guard if wave.mask is None else guard & wave.mask
     if mask.all():
         return None
-    return np.flatnonzero(mask)
+    lanes = np.flatnonzero(mask)
+    return lanes if lanes.size else EMPTY
 
 
 def put(

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.errors import MemoryFault, UninitializedFault
-from ptxgen.interp.memory import (
+from ptxgen.errors import KernelFault, MemoryFault, UninitializedFault
+from ptxgen.interp.memory.allocations import (
     CLUSTER_STRIDE,
     GLOBAL_BASE,
     LOCAL_BASE,
@@ -24,17 +24,69 @@ from ptxgen.interp.memory import (
     SHARED_BASE,
     SHARED_WINDOW,
     Allocation,
+    GlobalMemory,
 )
-from ptxgen.interp.race import Conflict
-
-if TYPE_CHECKING:
-    from ptxgen.interp.machine import Wave
-    from ptxgen.interp.ptx import Instruction
+from ptxgen.interp.memory.proxy import ProxyHistory
+from ptxgen.interp.memory.race import Conflict
+from ptxgen.interp.text.ptx import Instruction
 
 Array = NDArray[Any]
 Lanes = NDArray[np.int64]
 Where = Lanes | None
 """The lanes that take part; None: all of the wave."""
+
+
+class Wave(Protocol):
+    """What memory sees of the CTAs that run together. Arrays over lanes are flat: CTA, thread."""
+
+    lanes: Lanes
+    alive: NDArray[np.bool_]
+    threads: int
+    """Of a CTA."""
+    cluster: int
+    """CTAs of a cluster."""
+    memory: GlobalMemory
+    recent: Allocation | None
+    """Where the last access to global memory was: probably that of the next one too."""
+    history: ProxyHistory
+    shared_bytes: int
+    shared_start: Lanes
+    local: NDArray[np.uint8]
+    local_written: NDArray[np.bool_]
+
+    @property
+    def observer(self) -> Watcher | None:
+        """Who is told of every access."""
+
+    def lane_at(self, lanes: Lanes | None, index: int) -> int:
+        """The flat lane of request ``index`` (requests all lanes share are the first's)."""
+
+    def shared_rows(self, dtype: np.dtype[Any], vector: int) -> Array:
+        """All shared memory as elements, or as rows of ``vector`` elements."""
+
+    def fault(
+        self,
+        kind: type[KernelFault],
+        message: str,
+        instruction: Instruction,
+        lane: int | None = None,
+        address: int | None = None,
+    ) -> KernelFault:
+        """An exception that names the place; to be raised by the caller."""
+
+    def conflict(
+        self, conflict: Conflict, instruction: Instruction, what: str, lanes: Lanes
+    ) -> KernelFault:
+        """The fault for what the history found wrong with a request of ``lanes``."""
+
+
+class Watcher(Protocol):
+    """Is told of accesses."""
+
+    def memory(
+        self, wave: Wave, access: Access, space: str, kind: str, address: Array, lanes: Where
+    ) -> None:
+        """The lanes (None: all) access global addresses, or flat offsets of shared memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The microscope: what a launch does, counted while the interpreter runs it.
 
-A :class:`Profiler` is an :class:`~ptxgen.interp.machine.Observer`; :meth:`Profiler.kernels` says
-what it has seen. Everything is counted in PTX, which is what runs here: ptxas schedules the
+A :class:`Profiler` is an :class:`~ptxgen.interp.run.machine.Observer`; :meth:`Profiler.kernels`
+says what it has seen. Everything is counted in PTX, which is what runs here: ptxas schedules the
 instructions, merges some and drops most moves, but leaves memory accesses as they are.
 
 Models
@@ -32,16 +32,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from ptxgen.interp.access import Access
-    from ptxgen.interp.decode import Block, Program
-    from ptxgen.interp.machine import Mask, Wave
-    from ptxgen.interp.ptx import Instruction
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.run.machine import Mask, Wave
+from ptxgen.interp.run.program import Program
+from ptxgen.interp.text.ptx import Instruction
+from ptxgen.interp.units.kernel import Block
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -107,7 +108,8 @@ def _flop(instruction: Instruction, kind: str) -> int:
     """Operations of one lane; a product and its sum are two. Comparing counts nothing."""
     if kind == "tensor":
         shape = next((f for m in instruction.modifiers if (f := _SHAPE.fullmatch(m))), None)
-        return 0 if shape is None else 2 * int(shape[1]) * int(shape[2]) * int(shape[3]) // WARP
+        lanes = 4 * WARP if instruction.opcode == "wgmma" else WARP  # that share the product
+        return 0 if shape is None else 2 * int(shape[1]) * int(shape[2]) * int(shape[3]) // lanes
     packed = 2 if _PACKED.intersection(instruction.modifiers) else 1
     if kind == "fma":
         return 2 * packed
@@ -511,7 +513,9 @@ class _KernelCounter:
         self.bytes = {"load": 0, "store": 0}
         self.touched: dict[str, dict[int, NDArray[np.bool_]]] = {"load": {}, "store": {}}
 
-    def touch(self, wave: Wave, kind: str, address: Array, width: int, lanes: int) -> None:
+    def touch(
+        self, wave: memory_access.Wave, kind: str, address: Array, width: int, lanes: int
+    ) -> None:
         """Marks bytes of global memory. What is out of bounds is the machine's business."""
         self.bytes[kind] += width * lanes
         flat = np.asarray(address, np.uint64)
@@ -537,7 +541,7 @@ class Profiler:
         self._counter: _KernelCounter
 
     def segment(self, wave: Wave, block: Block, mask: Mask) -> None:
-        """See :class:`~ptxgen.interp.machine.Observer`."""
+        """See :class:`~ptxgen.interp.run.machine.Observer`."""
         if wave is not self._wave:
             self._enter(wave)
         visits = self._counter.visits[block.order]
@@ -555,9 +559,15 @@ class Profiler:
         )
 
     def memory(
-        self, wave: Wave, access: Access, space: str, kind: str, address: Array, lanes: Lanes | None
+        self,
+        wave: memory_access.Wave,
+        access: Access,
+        space: str,
+        kind: str,
+        address: Array,
+        lanes: Lanes | None,
     ) -> None:
-        """See :class:`~ptxgen.interp.machine.Observer`."""
+        """See :class:`~ptxgen.interp.run.machine.Observer`."""
         opcode = access.instruction.opcode
         if opcode in ("atom", "red"):
             return  # one lane after the other here, which says nothing about hardware

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import MemoryFault
-from ptxgen.interp import access as memory_access
-from ptxgen.interp import bulk
-from ptxgen.interp.access import Access
-from ptxgen.interp.decode import EMPTY, Operation, Program, Value, active, extend, listed, put
-from ptxgen.interp.memory import GLOBAL_BASE
-from ptxgen.interp.operate import Variants, apply, guard_of, write
-from ptxgen.interp.ptx import (
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.memory.allocations import GLOBAL_BASE
+from ptxgen.interp.text.ptx import (
     SIZES,
     Address,
     Immediate,
@@ -25,10 +22,11 @@ from ptxgen.interp.ptx import (
     Sink,
     Symbol,
 )
-from ptxgen.interp.scalar import STORAGE
-
-if TYPE_CHECKING:
-    from ptxgen.interp.machine import Wave
+from ptxgen.interp.units import bulk
+from ptxgen.interp.units.kernel import EMPTY, Kernel, Operation, Value, active, extend, listed, put
+from ptxgen.interp.units.operate import Variants, apply, guard_of, write
+from ptxgen.interp.units.sync import Wave
+from ptxgen.interp.values.scalar import STORAGE
 
 Array = NDArray[Any]
 _SPACES = ("param", "global", "shared", "local", "const")
@@ -41,7 +39,7 @@ _QUALIFIERS = frozenset(
 )
 
 
-def _mode(program: Program, instruction: Instruction) -> tuple[str, int, str]:
+def _mode(kernel: Kernel, instruction: Instruction) -> tuple[str, int, str]:
     """State space, vector length and type of a load or store."""
     space, vector = "generic", 1
     type = instruction.modifiers[-1] if instruction.modifiers else ""
@@ -52,9 +50,9 @@ def _mode(program: Program, instruction: Instruction) -> tuple[str, int, str]:
         elif modifier in ("v2", "v4", "v8"):
             vector = int(modifier[1])
         elif base not in _QUALIFIERS and base not in ("L1", "L2"):
-            raise program.error(f"modifier .{modifier} is outside the subset", instruction)
+            raise kernel.error(f"modifier .{modifier} is outside the subset", instruction)
     if type not in SIZES or SIZES[type] * vector > 16:
-        raise program.error(
+        raise kernel.error(
             f"type .{type} x {vector} is outside the subset; takes up to 16 bytes", instruction
         )
     return ("global" if space == "const" else space), vector, type
@@ -65,15 +63,15 @@ def raw(type: str) -> np.dtype[Any]:
     return STORAGE[type] if type in ("f32", "f64") else np.dtype(f"u{SIZES[type]}")
 
 
-def _extender(program: Program, target: Operand, type: str, instruction: Instruction) -> Any:
+def _extender(kernel: Kernel, target: Operand, type: str, instruction: Instruction) -> Any:
     """A function (wave, registers, values, lanes) that writes a loaded value."""
     if isinstance(target, Sink):
         return lambda wave, registers, values, lanes: None
     if not isinstance(target, Register):
-        raise program.error("a load takes registers as destination", instruction)
-    kept, slot, signed = program.dtype(target.name), program.slot(target.name), type[0] == "s"
+        raise kernel.error("a load takes registers as destination", instruction)
+    kept, slot, signed = kernel.dtype(target.name), kernel.slot(target.name), type[0] == "s"
     if kept == np.bool_ or kept.itemsize < SIZES[type]:
-        raise program.error(f"a {type} does not fit {target.name}", instruction)
+        raise kernel.error(f"a {type} does not fit {target.name}", instruction)
 
     def writer(wave: Wave, registers: list[Any], values: Array, lanes: Any) -> None:
         put(wave, registers, slot, extend(values, signed, kept), lanes)
@@ -81,21 +79,21 @@ def _extender(program: Program, target: Operand, type: str, instruction: Instruc
     return writer
 
 
-def load(program: Program, instruction: Instruction) -> Variants:
+def load(kernel: Kernel, instruction: Instruction) -> Variants:
     """``ld`` from any state space."""
-    space, vector, type = _mode(program, instruction)
+    space, vector, type = _mode(kernel, instruction)
     target, source = instruction.operands[:2]
     if space == "param":
-        return _load_param(program, instruction, type, vector)
+        return _load_param(kernel, instruction, type, vector)
     targets = listed(target)
     if len(targets) != vector:
-        raise program.error(f"takes {vector} destinations, got {len(targets)}", instruction)
-    writers = [_extender(program, t, type, instruction) for t in targets]
-    access = Access(instruction, program.new_site(instruction), raw(type), vector)
+        raise kernel.error(f"takes {vector} destinations, got {len(targets)}", instruction)
+    writers = [_extender(kernel, t, type, instruction) for t in targets]
+    access = Access(instruction, kernel.new_site(instruction), raw(type), vector)
     if space in ("shared", "generic"):
-        program.granule = min(program.granule, SIZES[type])
-    address = program.address(source, instruction)
-    guard = guard_of(program, instruction)
+        kernel.granule = min(kernel.granule, SIZES[type])
+    address = kernel.address(source, instruction)
+    guard = guard_of(kernel, instruction)
     one = writers[0]
 
     def load(wave: Wave, registers: list[Any]) -> None:
@@ -127,34 +125,34 @@ def _spread(wave: Wave, at: Array, lanes: Any) -> Array:
     return np.broadcast_to(at, len(wave.lanes) if lanes is None else len(lanes))
 
 
-def _load_param(program: Program, instruction: Instruction, type: str, vector: int) -> Variants:
+def _load_param(kernel: Kernel, instruction: Instruction, type: str, vector: int) -> Variants:
     address = instruction.operands[1]
     if not isinstance(address, Address) or not isinstance(address.base, Symbol):
-        raise program.error("ld.param takes the name of a parameter", instruction)
-    by_name = {p.name: p for p in program.entry.parameters}
+        raise kernel.error("ld.param takes the name of a parameter", instruction)
+    by_name = {p.name: p for p in kernel.entry.parameters}
     if address.base.name not in by_name:
-        raise program.error(f"{address.base.name} is no parameter", instruction)
+        raise kernel.error(f"{address.base.name} is no parameter", instruction)
     parameter = by_name[address.base.name]
     start = address.offset + address.base.offset
     if not 0 <= start <= parameter.nbytes - SIZES[type] * vector:
-        raise program.error(
+        raise kernel.error(
             f"reads byte {start} of parameter {parameter.name} of {parameter.nbytes} bytes",
             instruction,
         )
     operations: list[Variants] = []
     for i, target in enumerate(listed(instruction.operands[0])):
         if not isinstance(target, Register):
-            raise program.error("ld.param takes registers as destination", instruction)
-        slot = program.parameter(
-            parameter.offset + start + i * SIZES[type], type, program.dtype(target.name)
+            raise kernel.error("ld.param takes registers as destination", instruction)
+        slot = kernel.parameter(
+            parameter.offset + start + i * SIZES[type], type, kernel.dtype(target.name)
         )
         operations.append(
             apply(
-                program.slot(target.name),
+                kernel.slot(target.name),
                 [slot],
                 lambda value: value,
-                program.is_local(target.name),
-                guard_of(program, instruction),
+                kernel.is_local(target.name),
+                guard_of(kernel, instruction),
             )
         )
     if len(operations) == 1:
@@ -170,23 +168,23 @@ def _load_param(program: Program, instruction: Instruction, type: str, vector: i
     return both(0), both(1)
 
 
-def store(program: Program, instruction: Instruction) -> Variants:
+def store(kernel: Kernel, instruction: Instruction) -> Variants:
     """``st`` to any state space."""
     if instruction.modifiers[:1] == ("async",):
-        return bulk.store_async(program, instruction)
-    space, vector, type = _mode(program, instruction)
+        return bulk.store_async(kernel, instruction)
+    space, vector, type = _mode(kernel, instruction)
     target, source = instruction.operands[:2]
     sources = listed(source)
     if len(sources) != vector:
-        raise program.error(f"takes {vector} sources, got {len(sources)}", instruction)
+        raise kernel.error(f"takes {vector} sources, got {len(sources)}", instruction)
     dtype = raw(type)
     taken = type if type in ("f32", "f64") else f"u{8 * SIZES[type]}"
-    values = [program.value(s, taken, instruction) for s in sources]
-    access = Access(instruction, program.new_site(instruction), dtype, vector)
+    values = [kernel.value(s, taken, instruction) for s in sources]
+    access = Access(instruction, kernel.new_site(instruction), dtype, vector)
     if space in ("shared", "generic"):
-        program.granule = min(program.granule, SIZES[type])
-    address = program.address(target, instruction)
-    guard = guard_of(program, instruction)
+        kernel.granule = min(kernel.granule, SIZES[type])
+    address = kernel.address(target, instruction)
+    guard = guard_of(kernel, instruction)
 
     def store(wave: Wave, registers: list[Any]) -> None:
         lanes = active(wave, None if guard is None else guard(wave, registers))
@@ -211,7 +209,7 @@ def store(program: Program, instruction: Instruction) -> Variants:
     return store, store
 
 
-def atomic(program: Program, instruction: Instruction) -> Variants:
+def atomic(kernel: Kernel, instruction: Instruction) -> Variants:
     """atom and red, one lane after the other in the order of the lanes."""
     modifiers = [
         m
@@ -222,19 +220,19 @@ def atomic(program: Program, instruction: Instruction) -> Variants:
     if modifiers and modifiers[0].partition("::")[0] in _SPACES:
         space = modifiers.pop(0).partition("::")[0]
     if len(modifiers) != 2 or modifiers[0] not in _ATOMS or modifiers[1] not in SIZES:
-        raise program.error("this form is outside the subset", instruction)
+        raise kernel.error("this form is outside the subset", instruction)
     name, type = modifiers
     if type not in ("u32", "s32", "b32", "u64", "s64", "b64", "f32", "f64"):
-        raise program.error(f"type .{type} is outside the subset", instruction)
+        raise kernel.error(f"type .{type} is outside the subset", instruction)
     function = _ATOMS[name]
     flushes = (name, type) == ("add", "f32")
     operands = list(instruction.operands)
     target = operands.pop(0) if instruction.opcode == "atom" else None
-    writer = None if target is None else write(program, target, type, instruction)
-    address = program.address(operands.pop(0), instruction)
-    values = [program.value(o, type, instruction) for o in operands]
-    access = Access(instruction, program.new_site(instruction), STORAGE[type], 1)
-    guard = guard_of(program, instruction)
+    writer = None if target is None else write(kernel, target, type, instruction)
+    address = kernel.address(operands.pop(0), instruction)
+    values = [kernel.value(o, type, instruction) for o in operands]
+    access = Access(instruction, kernel.new_site(instruction), STORAGE[type], 1)
+    guard = guard_of(kernel, instruction)
 
     def atomic(wave: Wave, registers: list[Any]) -> None:
         lanes = active(wave, None if guard is None else guard(wave, registers))
@@ -281,17 +279,17 @@ _ATOMS: dict[str, Callable[..., Any]] = {
 # -- asynchronous copies --------------------------------------------------------------
 
 
-def copy(program: Program, instruction: Instruction) -> Variants | None:
+def copy(kernel: Kernel, instruction: Instruction) -> Variants | None:
     """cp.async and its groups, and bulk copies."""
     modifiers = instruction.modifiers
     if modifiers[:1] != ("async",):
-        raise program.error("this form is outside the subset", instruction)
+        raise kernel.error("this form is outside the subset", instruction)
     if modifiers[1] == "bulk":
-        return bulk.bulk(program, instruction)
+        return bulk.bulk(kernel, instruction)
     if modifiers[1] in ("commit_group", "wait_group", "wait_all"):
-        return _copy_group(program, instruction)
+        return _copy_group(kernel, instruction)
     if modifiers[1] == "mbarrier":
-        return bulk.copy_arrive(program, instruction)
+        return bulk.copy_arrive(kernel, instruction)
     sizes = [o for o in instruction.operands[2:] if not isinstance(o, Address)]
     if "L2::cache_hint" in modifiers:
         sizes = sizes[:-1]  # the policy, which changes no result
@@ -303,17 +301,19 @@ def copy(program: Program, instruction: Instruction) -> Variants | None:
         or any(m.partition("::")[0] not in ("shared", "global", "L2") for m in modifiers[2:])
         or len(sizes) > 2
     ):
-        raise program.error("this form is outside the subset", instruction)
+        raise kernel.error("this form is outside the subset", instruction)
     size = int(sizes[0].value)
-    limit = _source_size(program, instruction, sizes[1], size) if len(sizes) == 2 else None
+    if len(sizes) == 2 and isinstance(sizes[1], Immediate) and sizes[1].value > size:
+        raise kernel.error(f"reads {sizes[1].value} bytes and writes {size}", instruction)
+    limit = _source_size(kernel, instruction, sizes[1], size) if len(sizes) == 2 else None
     words = size // 4
-    site = program.new_site(instruction)
+    site = kernel.new_site(instruction)
     access = Access(instruction, site, np.dtype(np.uint32), words)
     word = Access(instruction, site, np.dtype(np.uint32), 1)
     byte = Access(instruction, site, np.dtype(np.uint8), 1)
-    to = program.address(instruction.operands[0], instruction)
-    source = program.address(instruction.operands[1], instruction)
-    guard = guard_of(program, instruction)
+    to = kernel.address(instruction.operands[0], instruction)
+    source = kernel.address(instruction.operands[1], instruction)
+    guard = guard_of(kernel, instruction)
 
     def part(wave: Wave, at: Array, own: Any, counts: Array) -> Array:
         """Rows of which only the first ``counts`` bytes are read; the rest is zero."""
@@ -372,15 +372,15 @@ def copy(program: Program, instruction: Instruction) -> Variants | None:
     return copy, copy
 
 
-def _source_size(program: Program, instruction: Instruction, operand: Operand, size: int) -> Value:
+def _source_size(kernel: Kernel, instruction: Instruction, operand: Operand, size: int) -> Value:
     """Bytes that each lane's cp.async reads: the operand, or none where a predicate says so."""
-    if not (isinstance(operand, Register) and program.entry.registers[operand.name] == "pred"):
-        return program.value(operand, "u32", instruction)
-    ignored = program.value(operand, "pred", instruction)
+    if not (isinstance(operand, Register) and kernel.entry.registers[operand.name] == "pred"):
+        return kernel.value(operand, "u32", instruction)
+    ignored = kernel.value(operand, "pred", instruction)
     return lambda wave, registers: np.where(ignored(wave, registers), np.uint32(0), np.uint32(size))
 
 
-def _copy_group(program: Program, instruction: Instruction) -> Variants:
+def _copy_group(kernel: Kernel, instruction: Instruction) -> Variants:
     if instruction.modifiers[1] == "commit_group":
 
         def commit(wave: Wave, registers: list[Any]) -> None:
@@ -391,7 +391,7 @@ def _copy_group(program: Program, instruction: Instruction) -> Variants:
     if instruction.modifiers[1] == "wait_group":
         operand = instruction.operands[0] if instruction.operands else None
         if not isinstance(operand, Immediate) or int(operand.value) < 0:
-            raise program.error("cp.async.wait_group takes a number of groups", instruction)
+            raise kernel.error("cp.async.wait_group takes a number of groups", instruction)
         newest = int(operand.value)
 
     def wait(wave: Wave, registers: list[Any]) -> None:

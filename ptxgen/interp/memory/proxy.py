@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.interp.race import (
+from ptxgen.interp.memory.race import (
     _PENDING,
     _START,
     Conflict,

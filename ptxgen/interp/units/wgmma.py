@@ -11,22 +11,21 @@ Source: PTX ISA 9.0, 9.7.15 (asynchronous warpgroup level matrix instructions).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import BarrierFault, RaceFault, UninitializedFault
-from ptxgen.interp import access as memory_access
-from ptxgen.interp import collective, flow, operate, tensor
-from ptxgen.interp.access import Access
-from ptxgen.interp.decode import Block, Operation, Program, Value, active, listed
-from ptxgen.interp.proxy import GROUP, PIECE, Reading
-from ptxgen.interp.ptx import Immediate, Instruction, Vector
-from ptxgen.interp.race import Conflict
-
-if TYPE_CHECKING:
-    from ptxgen.interp.machine import Wave
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.memory.proxy import GROUP, PIECE, Reading
+from ptxgen.interp.memory.race import Conflict
+from ptxgen.interp.text import flow
+from ptxgen.interp.text.ptx import Immediate, Instruction, Vector
+from ptxgen.interp.units import collective, operate, tensor
+from ptxgen.interp.units.kernel import Block, Kernel, Operation, Value, active, listed
+from ptxgen.interp.units.sync import Wave
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
@@ -121,7 +120,7 @@ class Matrices:
             if other.sums != product.sums:
                 raise self._in_use(other, names[min(shared)], other.mask & mask, instruction)
         self.pending.append(product)
-        if self.wave.settings.early:
+        if self.wave.early:
             product.execute()
 
     def commit(self, groups: Lanes) -> None:
@@ -142,7 +141,7 @@ class Matrices:
             if not done.all():
                 product, staying = product.split(done)
                 rest.append(staying)
-            if not self.wave.settings.early:
+            if not self.wave.early:
                 product.execute()
             self.wave.history.end_group(product.reading)
         self.pending = rest
@@ -180,7 +179,7 @@ class Product:
 
     def split(self, part: Bools) -> tuple[Product, Product]:
         """That of the warpgroups ``part``, and that of the others."""
-        matrices, history = self.wave.matrices, self.wave.history
+        matrices, history = self.wave.unit(Matrices), self.wave.history
         pieces = len(self.reading.at) // len(self.groups)
         readings = history.split_reading(self.reading, np.repeat(part, pieces))
         both = []
@@ -214,7 +213,8 @@ class Product:
             assert wgmma.a is not None
             a = wgmma.a.matrix(memory[self.a // PIECE])
         b = wgmma.b.matrix(memory[self.b // PIECE])
-        warps = wave.matrices.warps[self.groups].reshape(-1)
+        matrices = wave.unit(Matrices)
+        warps = matrices.warps[self.groups].reshape(-1)
         registers = wave.registers
         d = []
         for value, slot in zip(form.values, form.sums, strict=True):
@@ -223,7 +223,7 @@ class Product:
             else:
                 d.append(collective.rows_of(wave, value(wave, registers))[warps])
         results = wgmma.run(a, b, d, self.keep, form.arch)
-        lanes = None if len(warps) * WARP == len(wave.lanes) else wave.matrices.lanes[self.groups]
+        lanes = None if len(warps) * WARP == len(wave.lanes) else matrices.lanes[self.groups]
         flat = None if lanes is None else lanes.reshape(-1)
         for writer, result in zip(form.writers, results, strict=True):
             writer(wave, registers, np.ascontiguousarray(result).reshape(-1), flat)
@@ -232,38 +232,38 @@ class Product:
 class Form:
     """A decoded wgmma.mma_async."""
 
-    def __init__(self, program: Program, instruction: Instruction) -> None:
+    def __init__(self, kernel: Kernel, instruction: Instruction) -> None:
         self.instruction = instruction
         self.wgmma = tensor.wgmma(instruction)
-        self.arch = f"sm_{program.compute}"
+        self.arch = f"sm_{kernel.compute}"
         d, a, b, keep = instruction.operands[:4]
         targets = listed(d)
-        self.names = {program.slot(n): n for n in flow.matrices(instruction)}
+        self.names = {kernel.slot(n): n for n in flow.matrices(instruction)}
         self.slots = frozenset(self.names)
-        self.sums = tuple(program.slot(n) for n in flow.named(d))
+        self.sums = tuple(kernel.slot(n) for n in flow.named(d))
         if len(set(self.sums)) != self.wgmma.registers:
-            raise program.error("takes different registers as accumulators", instruction)
+            raise kernel.error("takes different registers as accumulators", instruction)
         self.doubtful = [s for n, s in zip(flow.named(d), self.sums, strict=True)
-                         if n in program.flow.doubtful]  # fmt: skip
-        self.values = [program.value(t, "f32", instruction) for t in targets]
-        self.writers = [operate.write(program, t, "f32", instruction) for t in targets]
+                         if n in kernel.flow.doubtful]  # fmt: skip
+        self.values = [kernel.value(t, "f32", instruction) for t in targets]
+        self.writers = [operate.write(kernel, t, "f32", instruction) for t in targets]
         self.a: list[Value] = (
-            [program.value(x, "b32", instruction) for x in a.items]
+            [kernel.value(x, "b32", instruction) for x in a.items]
             if isinstance(a, Vector)
-            else [program.value(a, "b64", instruction)]
+            else [kernel.value(a, "b64", instruction)]
         )
-        self.b = program.value(b, "b64", instruction)
+        self.b = kernel.value(b, "b64", instruction)
         self.keep: Value | None = None
         self.always = False
         if isinstance(keep, Immediate):
             self.always = bool(keep.value)
         else:
-            self.keep = program.value(keep, "pred", instruction)
-        self.access = Access(instruction, program.new_site(instruction), _U32, 4)
+            self.keep = kernel.value(keep, "pred", instruction)
+        self.access = Access(instruction, kernel.new_site(instruction), _U32, 4)
 
     def start(self, wave: Wave, registers: list[Any], groups: Lanes) -> None:
         """Issues the product for ``groups``."""
-        matrices = wave.matrices
+        matrices = wave.unit(Matrices)
         lanes = matrices.lanes[groups]
         if self.keep is None:
             keep = np.full(len(groups), self.always)
@@ -347,22 +347,22 @@ class Form:
             known[lanes] = True
 
 
-def waiting(program: Program, block: Block, instruction: Instruction) -> Operation:
+def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
     """The end of a block that is a wgmma instruction: whole warpgroups execute it together."""
     block.collective = True
     kind, *rest = instruction.modifiers
     if instruction.guard is not None:
-        raise program.error("a guard on this instruction is outside the subset", instruction)
+        raise kernel.error("a guard on this instruction is outside the subset", instruction)
     newest = 0
     form: Form | None = None
     if kind == "mma_async":
-        form = Form(program, instruction)
+        form = Form(kernel, instruction)
     elif kind not in ("fence", "commit_group", "wait_group") or rest != ["sync", "aligned"]:
-        raise program.error("this form of wgmma is outside the subset", instruction)
+        raise kernel.error("this form of wgmma is outside the subset", instruction)
     elif kind == "wait_group":
         operand = instruction.operands[0] if instruction.operands else None
         if not isinstance(operand, Immediate) or int(operand.value) < 0:
-            raise program.error("takes a number of groups", instruction)
+            raise kernel.error("takes a number of groups", instruction)
         newest = int(operand.value)
     everyone = np.array([0xFFFFFFFF], np.uint32)
 
@@ -371,7 +371,7 @@ def waiting(program: Program, block: Block, instruction: Instruction) -> Operati
         if go is None:
             return
         collective.check_whole(wave, go, instruction)
-        matrices = wave.matrices
+        matrices = wave.unit(Matrices)
         here = go[:, 0]
         complete = here[matrices.warps].all(axis=1)
         groups = np.flatnonzero(complete)
@@ -406,15 +406,15 @@ def waiting(program: Program, block: Block, instruction: Instruction) -> Operati
     return end
 
 
-def touching(program: Program, instruction: Instruction) -> Operation | None:
+def touching(kernel: Kernel, instruction: Instruction) -> Operation | None:
     """Checks an instruction that accesses registers which a wgmma of the kernel uses."""
     if instruction.opcode == "wgmma":
         return None
-    found = {*flow.reads(instruction), *flow.writes(instruction)} & program.flow.matrices
+    found = {*flow.reads(instruction), *flow.writes(instruction)} & kernel.flow.matrices
     if not found:
         return None
-    names = [(name, program.slot(name)) for name in sorted(found)]
-    guard = operate.guard_of(program, instruction)
+    names = [(name, kernel.slot(name)) for name in sorted(found)]
+    guard = operate.guard_of(kernel, instruction)
 
     def touch(wave: Wave, registers: list[Any]) -> None:
         if guard is None:
@@ -423,6 +423,6 @@ def touching(program: Program, instruction: Instruction) -> Operation | None:
             lanes = active(wave, guard(wave, registers))
             mask = np.zeros(len(wave.lanes), np.bool_)
             mask[wave.lanes if lanes is None else lanes] = True
-        wave.matrices.touch(names, mask, instruction)
+        wave.unit(Matrices).touch(names, mask, instruction)
 
     return touch

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import PtxError
-from ptxgen.interp import floats
-from ptxgen.interp.ptx import Immediate, Instruction, Pair
+from ptxgen.interp.text.ptx import Immediate, Instruction, Pair
+from ptxgen.interp.values import floats
 
 Array: TypeAlias = NDArray[Any]
 Function: TypeAlias = Callable[..., Any]

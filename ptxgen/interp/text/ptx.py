@@ -320,6 +320,13 @@ _TUNINGS = {
     "maxclusterrank": 1,
     "blocksareclusters": 0,
 }
+_OUTSIDE = {
+    **dict.fromkeys(("call", "alloca", "stacksave", "stackrestore"), "functions are inlined here"),
+    "brx": "branches go to one label",
+    **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep"), "textures"),
+    **dict.fromkeys(("addc", "subc", "madc"), "carry chains"),
+}
+"""Opcodes whose operands cannot even be read, and why not."""
 _MOST_REGISTERS = 1 << 20
 _MOST_SCOPES = 100
 _SINK = Sink()
@@ -598,6 +605,8 @@ class _Parser:
                 self.fail(f".{kind} stands twice")
             elif kind == "reg":
                 self.fail("registers are declared inside a kernel")
+            elif kind in ("texref", "samplerref", "surfref", "tex"):
+                self.fail("textures are outside the subset")
             elif kind == "func":
                 self.fail("functions (.func) are outside the subset: inline them")
             elif not self.common(kind):
@@ -901,6 +910,8 @@ class _Parser:
                     variables += self.declare_variables()
                 elif kind in ("global", "const"):
                     self.fail(f"a .{kind} variable is declared outside of kernels")
+                elif kind in ("branchtargets", "calltargets", "callprototype"):
+                    self.fail(f".{kind} is outside the subset: branches go to one label")
                 elif kind == "param":
                     self.fail("parameters of calls are outside the subset")
                 elif not self.common(kind):
@@ -937,8 +948,10 @@ class _Parser:
         opcode, *modifiers = text.split(".")
         if not opcode or not all(modifiers) or ":" in opcode:
             raise _OperandError(f"cannot read the opcode {text}")
-        if opcode in ("call", "brx"):
-            raise _OperandError(f"{opcode} is outside the subset")
+        if opcode in _OUTSIDE:
+            raise _OperandError(f"{opcode} is outside the subset: {_OUTSIDE[opcode]}")
+        if modifiers and modifiers[0] == "cc":
+            raise _OperandError(f"{text} is outside the subset: it has carry chains")
         found = self.opcodes[text] = opcode, tuple(modifiers)
         return found
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import SpecError
-from ptxgen.interp.tensor import swizzle
+from ptxgen.interp.units.tensor import swizzle
 
 Array = NDArray[Any]
 I64 = NDArray[np.int64]

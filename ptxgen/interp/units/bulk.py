@@ -11,26 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import MemoryFault, RaceFault, SpecError
-from ptxgen.interp import access as memory_access
-from ptxgen.interp import operate
-from ptxgen.interp.access import Access
-from ptxgen.interp.decode import WINDOWS, Program, Value, active, listed
-from ptxgen.interp.memory import SHARED_BASE
-from ptxgen.interp.proxy import PIECE, Reading
-from ptxgen.interp.ptx import SIZES, Address, Immediate, Instruction, Operand
-from ptxgen.interp.race import Conflict
-from ptxgen.interp.sync import Transfer
-from ptxgen.interp.tma import NBYTES, TensorMap
-
-if TYPE_CHECKING:
-    from ptxgen.interp.machine import Wave
-    from ptxgen.interp.operate import Variants
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.memory.allocations import SHARED_BASE
+from ptxgen.interp.memory.proxy import PIECE, Reading
+from ptxgen.interp.memory.race import Conflict
+from ptxgen.interp.text.ptx import SIZES, Address, Immediate, Instruction, Operand
+from ptxgen.interp.units import operate
+from ptxgen.interp.units.kernel import WINDOWS, Kernel, Value, active, listed
+from ptxgen.interp.units.operate import Variants
+from ptxgen.interp.units.sync import Outward, Transfer, Wave
+from ptxgen.interp.units.tma import NBYTES, TensorMap
 
 Array = NDArray[Any]
 Lanes = NDArray[np.int64]
@@ -89,7 +86,7 @@ class Load(Transfer):
         wave.mbarriers.complete(access, self.bars, self.lanes, nbytes)
 
 
-class Store(Transfer):
+class Store(Outward):
     """A copy of one lane from shared to global memory. It belongs to a group of the lane."""
 
     def __init__(
@@ -137,7 +134,7 @@ class Store(Transfer):
 def start(wave: Wave, transfer: Transfer) -> None:
     """Puts a transfer under way."""
     wave.copies.bulk.append(transfer)
-    if wave.settings.early:
+    if wave.early:
         transfer.land()
 
 
@@ -170,20 +167,20 @@ def leave(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
 # -- decoding -------------------------------------------------------------------------
 
 
-def bulk(program: Program, instruction: Instruction) -> Variants | None:
+def bulk(kernel: Kernel, instruction: Instruction) -> Variants | None:
     """cp.async.bulk and everything that begins so."""
     modifiers = list(instruction.modifiers[2:])
     if modifiers[:1] == ["commit_group"]:
-        return _commit(program, instruction)
+        return _commit(kernel, instruction)
     if modifiers[:1] == ["wait_group"]:
-        return _wait(program, instruction)
+        return _wait(kernel, instruction)
     if modifiers[:1] == ["prefetch"]:
         return None
-    return _Copy(program, instruction, modifiers).variants()
+    return _Copy(kernel, instruction, modifiers).variants()
 
 
-def _commit(program: Program, instruction: Instruction) -> Variants:
-    guard = operate.guard_of(program, instruction)
+def _commit(kernel: Kernel, instruction: Instruction) -> Variants:
+    guard = operate.guard_of(kernel, instruction)
 
     def commit(wave: Wave, registers: list[Any]) -> None:
         lanes = active(wave, None if guard is None else guard(wave, registers))
@@ -195,12 +192,12 @@ def _commit(program: Program, instruction: Instruction) -> Variants:
     return commit, commit
 
 
-def _wait(program: Program, instruction: Instruction) -> Variants:
+def _wait(kernel: Kernel, instruction: Instruction) -> Variants:
     operand = instruction.operands[0] if instruction.operands else None
     if not isinstance(operand, Immediate) or int(operand.value) < 0:
-        raise program.error("takes a number of groups", instruction)
+        raise kernel.error("takes a number of groups", instruction)
     newest, read = int(operand.value), "read" in instruction.modifiers
-    guard = operate.guard_of(program, instruction)
+    guard = operate.guard_of(kernel, instruction)
 
     def wait(wave: Wave, registers: list[Any]) -> None:
         copies = wave.copies
@@ -220,8 +217,8 @@ def _wait(program: Program, instruction: Instruction) -> Variants:
 class _Copy:
     """The decoded form of one copy instruction."""
 
-    def __init__(self, program: Program, instruction: Instruction, modifiers: list[str]) -> None:
-        self.program, self.instruction = program, instruction
+    def __init__(self, kernel: Kernel, instruction: Instruction, modifiers: list[str]) -> None:
+        self.kernel, self.instruction = kernel, instruction
         rest = list(modifiers)
         self.rank = 0
         if rest[:1] == ["tensor"]:
@@ -252,28 +249,28 @@ class _Copy:
         operands = list(instruction.operands)
         wanted = 2 + (not self.rank) + loads + self.multicast + hint
         if len(operands) != wanted:
-            raise program.error(f"takes {wanted} operands, got {len(operands)}", instruction)
+            raise kernel.error(f"takes {wanted} operands, got {len(operands)}", instruction)
         first, second = self._address(operands.pop(0)), self._address(operands.pop(0))
         self.shared, self.outer = (first, second) if loads else (second, first)
-        self.to = program.address(first, instruction)
-        self.from_ = program.address(second, instruction)
+        self.to = kernel.address(first, instruction)
+        self.from_ = kernel.address(second, instruction)
         self.coordinates: list[Value] = []
         if self.rank:
             given = (second if loads else first).coordinates
             if len(given) != self.rank:
-                raise program.error(f"takes {self.rank} coordinates, got {len(given)}", instruction)
-            self.coordinates = [program.value(c, "s32", instruction) for c in given]
-        self.size = None if self.rank else program.value(operands.pop(0), "u32", instruction)
-        self.bar = program.address(operands.pop(0), instruction) if loads else None
-        self.mask = program.value(operands.pop(0), "u16", instruction) if self.multicast else None
-        site = program.new_site(instruction)
+                raise kernel.error(f"takes {self.rank} coordinates, got {len(given)}", instruction)
+            self.coordinates = [kernel.value(c, "s32", instruction) for c in given]
+        self.size = None if self.rank else kernel.value(operands.pop(0), "u32", instruction)
+        self.bar = kernel.address(operands.pop(0), instruction) if loads else None
+        self.mask = kernel.value(operands.pop(0), "u16", instruction) if self.multicast else None
+        site = kernel.new_site(instruction)
         self.access = Access(instruction, site, _U32, 4)
         self.bar_access = Access(instruction, site, _U64, 1)
         self.elements = {n: Access(instruction, site, np.dtype(f"u{n}"), 1) for n in (1, 2, 4, 8)}
-        self.guard = operate.guard_of(program, instruction)
+        self.guard = operate.guard_of(kernel, instruction)
 
     def _outside(self) -> Exception:
-        return self.program.error(
+        return self.kernel.error(
             f"{self.instruction.name} is outside the subset; it has cp.async.bulk{{.tensor.1d to "
             ".5d}.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes"
             "{.multicast::cluster}, .global.shared::cta{.tile}.bulk_group, and "
@@ -283,7 +280,7 @@ class _Copy:
 
     def _address(self, operand: Operand) -> Address:
         if not isinstance(operand, Address):
-            raise self.program.error("an address [..] is missing", self.instruction)
+            raise self.kernel.error("an address [..] is missing", self.instruction)
         return operand
 
     def variants(self) -> Variants:
@@ -575,16 +572,16 @@ def _fetcher(
 # -- copies that arrive -----------------------------------------------------------------
 
 
-def copy_arrive(program: Program, instruction: Instruction) -> Variants:
+def copy_arrive(kernel: Kernel, instruction: Instruction) -> Variants:
     """cp.async.mbarrier.arrive: the lane's copies so far arrive when they have landed."""
     form = [m for m in instruction.modifiers[3:] if m != "b64"]
     counts = form[:1] != ["noinc"]
     spaces = form if counts else form[1:]
     if instruction.modifiers[2] != "arrive" or spaces not in (["shared"], ["shared::cta"], []):
-        raise program.error("this form is outside the subset", instruction)
-    address = program.address(instruction.operands[0], instruction)
-    access = Access(instruction, program.new_site(instruction), _U64, 1)
-    guard = operate.guard_of(program, instruction)
+        raise kernel.error("this form is outside the subset", instruction)
+    address = kernel.address(instruction.operands[0], instruction)
+    access = Access(instruction, kernel.new_site(instruction), _U64, 1)
+    guard = operate.guard_of(kernel, instruction)
     window = np.uint64(0 if spaces else WINDOWS["shared"])
 
     def operation(wave: Wave, registers: list[Any]) -> None:
@@ -606,7 +603,7 @@ def copy_arrive(program: Program, instruction: Instruction) -> Variants:
 # -- stores that count ------------------------------------------------------------------
 
 
-def store_async(program: Program, instruction: Instruction) -> Variants:
+def store_async(kernel: Kernel, instruction: Instruction) -> Variants:
     """st.async: a store of a few bytes into a CTA of the cluster, which counts on its mbarrier."""
     form = [m for m in instruction.modifiers if m != "weak"]
     vector = int(form[3][1:]) if form[3:4] in (["v2"], ["v4"]) else 1
@@ -616,19 +613,19 @@ def store_async(program: Program, instruction: Instruction) -> Variants:
     if vector > 1:
         wanted.append(f"v{vector}")
     if form != [*wanted, type] or size not in (4, 8) or size * vector > PIECE:
-        raise program.error("this form is outside the subset", instruction)
+        raise kernel.error("this form is outside the subset", instruction)
     target, source, bar = instruction.operands
     sources = listed(source)
     if len(sources) != vector:
-        raise program.error(f"takes {vector} sources, got {len(sources)}", instruction)
+        raise kernel.error(f"takes {vector} sources, got {len(sources)}", instruction)
     dtype = np.dtype(f"u{size}")
-    values = [program.value(s, f"b{8 * size}", instruction) for s in sources]
-    to, signal = program.address(target, instruction), program.address(bar, instruction)
-    site = program.new_site(instruction)
+    values = [kernel.value(s, f"b{8 * size}", instruction) for s in sources]
+    to, signal = kernel.address(target, instruction), kernel.address(bar, instruction)
+    site = kernel.new_site(instruction)
     access = Access(instruction, site, dtype, vector)
     bar_access = Access(instruction, site, _U64, 1)
-    program.granule = min(program.granule, size)
-    guard = operate.guard_of(program, instruction)
+    kernel.granule = min(kernel.granule, size)
+    guard = operate.guard_of(kernel, instruction)
 
     def operation(wave: Wave, registers: list[Any]) -> None:
         lanes = active(wave, None if guard is None else guard(wave, registers))

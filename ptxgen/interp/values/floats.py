@@ -18,7 +18,8 @@ How results narrower than f64 come about, where NumPy's own operation is not rig
 A quotient or root needs no odd rounding: the operands' 24 bits keep it a relative 2**-51 away
 from any number of 25 bits that it does not equal, and f64 is closer than that.
 
-f64 in directed modes, and its fma in any, go through rational numbers, one lane after the other.
+f64 in directed modes goes through rational numbers, one lane after the other; its nearest fma is
+that of :mod:`ptxgen.reference.f64`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.reference import f32 as reference
+from ptxgen.reference import f64
 
 Array: TypeAlias = NDArray[Any]
 F32: TypeAlias = NDArray[np.float32]
@@ -244,6 +246,8 @@ def function(operation: str, kind: str, mode: str = "rn") -> Function:
         # product, quotient or root is harmless (Figueroa, When is double rounding innocuous?).
         return _PLAIN[operation]
     if kind == "f64":
+        if operation == "fma" and mode == "rn":
+            return f64.fma
         return lambda *operands: _exact_f64(operation, mode, *operands)
     if operation == "fma" and kind == "f32" and mode == "rn":
         return fma_f32

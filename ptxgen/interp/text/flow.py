@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ptxgen.errors import PtxError
-from ptxgen.interp.ptx import (
+from ptxgen.interp.text.ptx import (
     Address,
     Entry,
     Instruction,

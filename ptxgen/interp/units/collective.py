@@ -5,59 +5,55 @@ and mbarriers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import BarrierFault
-from ptxgen.interp import access as memory_access
-from ptxgen.interp import operate, tensor, warp, wgmma
-from ptxgen.interp.access import Access
-from ptxgen.interp.decode import WINDOWS, Block, Operation, Program, active, listed
-from ptxgen.interp.ptx import Address, Immediate, Instruction, Operand, Register, Sink
-
-if TYPE_CHECKING:
-    from ptxgen.interp.machine import Wave
-    from ptxgen.interp.operate import Variants
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.text.ptx import Address, Immediate, Instruction, Operand, Register, Sink
+from ptxgen.interp.units import operate, tensor, warp
+from ptxgen.interp.units.kernel import WINDOWS, Block, Kernel, Operation, active, listed
+from ptxgen.interp.units.operate import Variants
+from ptxgen.interp.units.sync import Wave
 
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 WARP = 32
 
 
-def waiting(program: Program, block: Block, instruction: Instruction) -> Operation:
+def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
     """The end of a block whose one instruction lanes may have to wait at."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in ("bar", "barrier"):
         if modifiers[:1] == ("warp",):
-            return _warp_barrier(program, block, instruction)
+            return _warp_barrier(kernel, block, instruction)
         if modifiers[:1] == ("cluster",):
-            return _cluster_barrier(program, block, instruction)
-        return _barrier(program, block, instruction)
+            return _cluster_barrier(kernel, block, instruction)
+        return _barrier(kernel, block, instruction)
     if opcode == "mbarrier":
-        return _mbarrier_wait(program, block, instruction)
-    if opcode == "wgmma":
-        return wgmma.waiting(program, block, instruction)
-    return _collective(program, block, instruction)
+        return _mbarrier_wait(kernel, block, instruction)
+    return _collective(kernel, block, instruction)
 
 
 # -- barriers -------------------------------------------------------------------------
 
 
-def _barrier(program: Program, block: Block, instruction: Instruction) -> Operation:
+def _barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
     """bar.sync, bar.arrive, barrier.sync and barrier.arrive."""
     modifiers = [m for m in instruction.modifiers if m != "cta"]
     aligned = instruction.opcode == "bar" or "aligned" in modifiers
     kind = modifiers[0] if modifiers else ""
     operands = instruction.operands
     if kind not in ("sync", "arrive") or not 1 <= len(operands) <= 2:
-        raise program.error("this form of barrier is outside the subset", instruction)
+        raise kernel.error("this form of barrier is outside the subset", instruction)
     if kind == "arrive" and len(operands) != 2:
-        raise program.error("bar.arrive takes a number of threads", instruction)
-    number = program.value(operands[0], "u32", instruction)
-    count = program.value(operands[1], "u32", instruction) if len(operands) == 2 else None
-    guard = operate.guard_of(program, instruction)
+        raise kernel.error("bar.arrive takes a number of threads", instruction)
+    number = kernel.value(operands[0], "u32", instruction)
+    count = kernel.value(operands[1], "u32", instruction) if len(operands) == 2 else None
+    guard = operate.guard_of(kernel, instruction)
 
     def end(wave: Wave, registers: list[Any]) -> None:
         mask = wave.mask
@@ -130,12 +126,12 @@ def _send(wave: Wave, block: Block, go: Bools) -> None:
     wave.send(block.following, None if flat.all() else flat)
 
 
-def _warp_barrier(program: Program, block: Block, instruction: Instruction) -> Operation:
+def _warp_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
     """bar.warp.sync."""
     block.collective = True
-    members = program.value(instruction.operands[0], "b32", instruction)
+    members = kernel.value(instruction.operands[0], "b32", instruction)
     if instruction.guard is not None:
-        raise program.error("a guard on bar.warp.sync is outside the subset", instruction)
+        raise kernel.error("a guard on bar.warp.sync is outside the subset", instruction)
 
     def end(wave: Wave, registers: list[Any]) -> None:
         given = members(wave, registers)
@@ -165,14 +161,14 @@ def _warp_sync(wave: Wave, go: Bools, members: Array) -> None:
             wave.history.sync(lanes[row][chosen][None, :])
 
 
-def _cluster_barrier(program: Program, block: Block, instruction: Instruction) -> Operation:
+def _cluster_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
     """barrier.cluster.arrive and .wait, as two halves of one barrier of all the cluster."""
     kind, *rest = instruction.modifiers[1:]
     aligned = rest[-1:] == ["aligned"]
     rest = rest[:-1] if aligned else rest
     forms = {"arrive": ([], ["release"], ["relaxed"]), "wait": ([], ["acquire"])}
     if rest not in forms.get(kind, ()) or instruction.operands or instruction.guard is not None:
-        raise program.error("this form of barrier is outside the subset", instruction)
+        raise kernel.error("this form of barrier is outside the subset", instruction)
 
     def end(wave: Wave, registers: list[Any]) -> None:
         barrier, mask = wave.cluster_barrier, wave.mask
@@ -195,12 +191,12 @@ def _cluster_barrier(program: Program, block: Block, instruction: Instruction) -
 # -- exchanges and matrix instructions ------------------------------------------------
 
 
-def _collective(program: Program, block: Block, instruction: Instruction) -> Operation:
+def _collective(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
     """Instructions that all lanes of a mask, or of the warp, carry out together."""
     block.collective = True
     if instruction.guard is not None:
-        raise program.error("a guard on this instruction is outside the subset", instruction)
-    action, members = _ACTIONS[instruction.opcode](program, instruction)
+        raise kernel.error("a guard on this instruction is outside the subset", instruction)
+    action, members = _ACTIONS[instruction.opcode](kernel, instruction)
     whole = np.array([0xFFFFFFFF], np.uint32)
 
     def end(wave: Wave, registers: list[Any]) -> None:
@@ -246,18 +242,18 @@ def _put(wave: Wave, registers: list[Any], writer: Any, values: Array, go: Bools
         writer(wave, registers, values.reshape(-1)[flat], np.flatnonzero(flat))
 
 
-def _exchange(program: Program, instruction: Instruction) -> Made:
+def _exchange(kernel: Kernel, instruction: Instruction) -> Made:
     """shfl, vote, match, redux and elect: pure functions of a warp's registers."""
     operands = instruction.operands
     targets, sources = listed(operands[0]), operands[1:]
     dst, src, function = _EXCHANGES[instruction.opcode](instruction)
     if len(sources) != len(src) or not 1 <= len(targets) <= len(dst):
-        raise program.error(
+        raise kernel.error(
             f"takes up to {len(dst)} destinations and {len(src)} sources", instruction
         )
-    values = [program.value(o, t, instruction) for o, t in zip(sources, src, strict=True)]
+    values = [kernel.value(o, t, instruction) for o, t in zip(sources, src, strict=True)]
     writers = [
-        operate.write(program, target, type, instruction)
+        operate.write(kernel, target, type, instruction)
         for target, type in zip(targets, dst, strict=False)
     ]
 
@@ -320,44 +316,45 @@ _EXCHANGES: dict[str, Callable[[Instruction], Exchange]] = {
 }
 
 
-def _mma(program: Program, instruction: Instruction) -> Made:
+def _mma(kernel: Kernel, instruction: Instruction) -> Made:
     """mma.sync: D = A B + C by fragments."""
     if "aligned" not in instruction.modifiers:
-        raise program.error("takes .aligned", instruction)
-    shape = tensor.mma(instruction)
+        raise kernel.error("takes .aligned", instruction)
+    mma = tensor.mma(instruction)
     groups = [listed(o) for o in instruction.operands]
-    if [len(g) for g in groups] != [4, 4, 2, 4]:
-        raise program.error("takes fragments of 4, 4, 2 and 4 registers", instruction)
-    writers = [operate.write(program, t, "f32", instruction) for t in groups[0]]
+    a, b, c = mma.counts
+    if [len(g) for g in groups] != [c, a, b, c]:
+        raise kernel.error(f"takes fragments of {c}, {a}, {b} and {c} registers", instruction)
+    writers = [operate.write(kernel, t, mma.sum, instruction) for t in groups[0]]
     values = [
-        [program.value(o, type, instruction) for o in group]
-        for group, type in zip(groups[1:], ("b32", "b32", "f32"), strict=True)
+        [kernel.value(o, type, instruction) for o in group]
+        for group, type in zip(groups[1:], (mma.factor, mma.factor, mma.sum), strict=True)
     ]
-    arch = f"sm_{program.compute}"
+    arch = f"sm_{kernel.compute}"
 
     def action(wave: Wave, registers: list[Any], go: Bools) -> None:
         warps = np.flatnonzero(go[:, 0])
         a, b, c = ([rows_of(wave, v(wave, registers))[warps] for v in group] for group in values)
         lanes = None if len(warps) == len(go) else wave.lanes.reshape(-1, WARP)[warps].reshape(-1)
-        for writer, result in zip(writers, shape(a, b, c, arch), strict=True):
+        for writer, result in zip(writers, mma.run(a, b, c, arch), strict=True):
             writer(wave, registers, np.ascontiguousarray(result).reshape(-1), lanes)
 
     return action, None
 
 
-def _matrix(program: Program, instruction: Instruction) -> Made:
+def _matrix(kernel: Kernel, instruction: Instruction) -> Made:
     """ldmatrix and stmatrix: rows of 16 bytes, whose addresses the first lanes give."""
     loads = instruction.opcode == "ldmatrix"
     move = tensor.matrix_move(instruction)
     register, place = instruction.operands if loads else instruction.operands[::-1]
     parts = listed(register)
     if len(parts) != move.count:
-        raise program.error(f"takes {move.count} registers", instruction)
-    address = program.address(place, instruction)
-    access = Access(instruction, program.new_site(instruction), np.dtype(np.uint32), 4)
+        raise kernel.error(f"takes {move.count} registers", instruction)
+    address = kernel.address(place, instruction)
+    access = Access(instruction, kernel.new_site(instruction), np.dtype(np.uint32), 4)
     window = np.uint64(_window(instruction))
-    writers = [operate.write(program, p, "b32", instruction) for p in parts] if loads else []
-    values = [] if loads else [program.value(p, "b32", instruction) for p in parts]
+    writers = [operate.write(kernel, p, "b32", instruction) for p in parts] if loads else []
+    values = [] if loads else [kernel.value(p, "b32", instruction) for p in parts]
 
     def action(wave: Wave, registers: list[Any], go: Bools) -> None:
         warps = np.flatnonzero(go[:, 0])
@@ -379,14 +376,14 @@ def _matrix(program: Program, instruction: Instruction) -> Made:
     return action, None
 
 
-def _setmaxnreg(program: Program, instruction: Instruction) -> Made:
+def _setmaxnreg(kernel: Kernel, instruction: Instruction) -> Made:
     """Registers are not counted here; only the operand is checked."""
     form, operands = instruction.modifiers, instruction.operands
     number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
     if form[:1] not in (("inc",), ("dec",)) or form[1:] != ("sync", "aligned", "u32"):
         raise warp.refuse(instruction, "setmaxnreg.{inc,dec}.sync.aligned.u32")
     if not 24 <= number <= 256 or number % 8:
-        raise program.error("takes a multiple of 8 from 24 to 256", instruction)
+        raise kernel.error("takes a multiple of 8 from 24 to 256", instruction)
 
     def action(wave: Wave, registers: list[Any], go: Bools) -> None:
         """Nothing to do."""
@@ -394,7 +391,7 @@ def _setmaxnreg(program: Program, instruction: Instruction) -> Made:
     return action, None
 
 
-_ACTIONS: dict[str, Callable[[Program, Instruction], Made]] = {
+_ACTIONS: dict[str, Callable[[Kernel, Instruction], Made]] = {
     "shfl": _exchange,
     "vote": _exchange,
     "match": _exchange,
@@ -407,9 +404,9 @@ _ACTIONS: dict[str, Callable[[Program, Instruction], Made]] = {
 }
 
 
-def activemask(program: Program, instruction: Instruction) -> Variants:
+def activemask(kernel: Kernel, instruction: Instruction) -> Variants:
     """The lanes of the warp that run this together."""
-    writer = operate.write(program, instruction.operands[0], "b32", instruction)
+    writer = operate.write(kernel, instruction.operands[0], "b32", instruction)
 
     def operation(wave: Wave, registers: list[Any]) -> None:
         lanes = wave.active
@@ -448,20 +445,20 @@ def _window(instruction: Instruction) -> int:
     return 0 if "shared" in spaces else WINDOWS["shared"]
 
 
-def mbarrier(program: Program, instruction: Instruction) -> Variants:
+def mbarrier(kernel: Kernel, instruction: Instruction) -> Variants:
     """mbarrier.init, .inval, .arrive, .arrive_drop, .expect_tx, .complete_tx, .pending_count."""
     kind, *rest = instruction.modifiers
     if kind == "pending_count":
         return operate.pure(
-            program, instruction, "u32", ["u64"], lambda state: (state >> _HALF).astype(np.uint32)
+            kernel, instruction, "u32", ["u64"], lambda state: (state >> _HALF).astype(np.uint32)
         )
     operands = list(instruction.operands)
     target: Operand | None = None
     if kind in ("arrive", "arrive_drop") and not isinstance(operands[0], Address):
         target = operands.pop(0)
     expects, remote = "expect_tx" in rest, "shared::cluster" in rest
-    address = program.address(operands.pop(0), instruction)
-    number = program.value(operands[0], "u32", instruction) if operands else None
+    address = kernel.address(operands.pop(0), instruction)
+    number = kernel.value(operands[0], "u32", instruction) if operands else None
     known = _MBARRIER | {"expect_tx", "noComplete"} if kind.startswith("arrive") else _MBARRIER
     if (
         kind not in ("init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx")
@@ -471,15 +468,15 @@ def mbarrier(program: Program, instruction: Instruction) -> Variants:
         or len(operands) > 1
         or ("relaxed" in rest and kind.startswith("arrive"))  # orders only with fences
     ):
-        raise program.error("this form of mbarrier is outside the subset", instruction)
-    access = Access(instruction, program.new_site(instruction), np.dtype(np.uint64), 1)
-    guard = operate.guard_of(program, instruction)
+        raise kernel.error("this form of mbarrier is outside the subset", instruction)
+    access = Access(instruction, kernel.new_site(instruction), np.dtype(np.uint64), 1)
+    guard = operate.guard_of(kernel, instruction)
     window = _window(instruction)
     writer = None
     if target is not None and not isinstance(target, Sink):
         if remote:
-            raise program.error("an arrival in shared::cluster has no state; takes _", instruction)
-        writer = operate.write(program, target, "b64", instruction)
+            raise kernel.error("an arrival in shared::cluster has no state; takes _", instruction)
+        writer = operate.write(kernel, target, "b64", instruction)
 
     def operation(wave: Wave, registers: list[Any]) -> None:
         own, lanes = _own(wave, registers, guard)
@@ -526,25 +523,25 @@ _IMPATIENCE = 0.25
 """How often a wait on an mbarrier gives up at once, where schedules are random."""
 
 
-def _mbarrier_wait(program: Program, block: Block, instruction: Instruction) -> Operation:
+def _mbarrier_wait(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
     """mbarrier.test_wait and .try_wait: the lanes wait until the phase has completed.
 
     They give up where nothing else can run and, with a seed, now and then: hardware may, too.
     """
     rest = instruction.modifiers[1:]
     if not (_MBARRIER | {"parity"}).issuperset(rest) or len(instruction.operands) > 4:
-        raise program.error("this form of mbarrier is outside the subset", instruction)
+        raise kernel.error("this form of mbarrier is outside the subset", instruction)
     parity = "parity" in rest
     target, place, wanted = instruction.operands[:3]
     if not isinstance(target, Register):
-        raise program.error("takes a predicate as destination", instruction)
-    address = program.address(place, instruction)
-    value = program.value(wanted, "u32" if parity else "b64", instruction)
-    access = Access(instruction, program.new_site(instruction), np.dtype(np.uint64), 1)
-    writer = operate.write(program, target, "pred", instruction)
+        raise kernel.error("takes a predicate as destination", instruction)
+    address = kernel.address(place, instruction)
+    value = kernel.value(wanted, "u32" if parity else "b64", instruction)
+    access = Access(instruction, kernel.new_site(instruction), np.dtype(np.uint64), 1)
+    writer = operate.write(kernel, target, "pred", instruction)
     window = _window(instruction)
     if instruction.guard is not None:
-        raise program.error("a guard on this instruction is outside the subset", instruction)
+        raise kernel.error("a guard on this instruction is outside the subset", instruction)
     block.polls = True
 
     def end(wave: Wave, registers: list[Any]) -> None:

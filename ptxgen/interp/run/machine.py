@@ -8,8 +8,9 @@ are picked at random instead, which must not change any result.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,22 +24,23 @@ from ptxgen.errors import (
     StepLimitFault,
     UninitializedFault,
 )
-from ptxgen.interp import bulk
-from ptxgen.interp.memory import Allocation, GlobalMemory
-from ptxgen.interp.proxy import GROUP, ProxyHistory
-from ptxgen.interp.race import Conflict
-from ptxgen.interp.sync import Arrivals, ClusterBarrier, Copies, Mbarriers
-from ptxgen.interp.wgmma import Matrices
-
-if TYPE_CHECKING:
-    from ptxgen.interp.access import Access
-    from ptxgen.interp.decode import Block, Program
-    from ptxgen.interp.ptx import Instruction
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.memory.allocations import Allocation, GlobalMemory
+from ptxgen.interp.memory.proxy import GROUP, ProxyHistory
+from ptxgen.interp.memory.race import Conflict
+from ptxgen.interp.run.program import Program
+from ptxgen.interp.text.ptx import Instruction
+from ptxgen.interp.units import bulk, sync
+from ptxgen.interp.units.kernel import Block
+from ptxgen.interp.units.sync import Arrivals, ClusterBarrier, Copies, Mbarriers
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_] | None
 """Which lanes of the wave; None: all of them."""
 Lanes = NDArray[np.int64]
+
+Unit = TypeVar("Unit")
 
 WARP = 32
 WAVE_LANES = 4096
@@ -53,13 +55,19 @@ BLOCK_LIMIT = (1024, 1024, 64)
 
 
 class Observer(Protocol):
-    """Watches a launch; see :mod:`ptxgen.interp.profile`."""
+    """Watches a launch; see :mod:`ptxgen.interp.run.profile`."""
 
     def segment(self, wave: Wave, block: Block, mask: Mask) -> None:
         """The lanes of ``mask`` run ``block``."""
 
     def memory(
-        self, wave: Wave, access: Access, space: str, kind: str, address: Array, lanes: Lanes | None
+        self,
+        wave: memory_access.Wave,
+        access: Access,
+        space: str,
+        kind: str,
+        address: Array,
+        lanes: Lanes | None,
     ) -> None:
         """The lanes (None: all) access global addresses, or flat offsets of shared memory."""
 
@@ -121,7 +129,7 @@ class Wave:
         self.arrivals = Arrivals(self)
         self.mbarriers = Mbarriers(self)
         self.cluster_barrier = ClusterBarrier(self)
-        self.matrices = Matrices(self)
+        self._units: dict[Any, Any] = {}
         self.recent: Allocation | None = None
         self.registers: list[Any] = program.registers(self)
         self.assigned: dict[int, NDArray[np.bool_]] = {}
@@ -137,12 +145,24 @@ class Wave:
         self.parked: dict[int, NDArray[np.bool_]] = {}
         self.stalls: dict[int, int] = {}
         """How often lanes have given up waiting at a segment since anything last happened."""
-        if program.static_shared:
-            for start, data in program.static_shared:
-                for cta in range(count):
-                    at = cta * self.shared_bytes + start
-                    self.shared[at : at + len(data)] = np.frombuffer(data, np.uint8)
-                    self.history.fill(at, len(data))
+        for start, data in program.shared_init:
+            for cta in range(count):
+                at = cta * self.shared_bytes + start
+                self.shared[at : at + len(data)] = np.frombuffer(data, np.uint8)
+                self.history.fill(at, len(data))
+
+    @property
+    def early(self) -> bool:
+        """Whether what is asynchronous happens as soon as it is issued."""
+        return self.settings.early
+
+    def unit(self, kind: Callable[[sync.Wave], Unit]) -> Unit:
+        """The wave's unit of this kind, made when it is first asked for."""
+        found = self._units.get(kind)
+        if found is None:
+            found = self._units[kind] = kind(self)
+        made: Unit = found
+        return made
 
     # -- lanes ----------------------------------------------------------------------
     @property
@@ -235,7 +255,7 @@ class Wave:
         return found
 
     # -- groups ---------------------------------------------------------------------
-    def send(self, block: Block, mask: Mask) -> None:
+    def send(self, block: sync.Place, mask: Mask) -> None:
         """Lanes reach ``block`` and can run it."""
         order = block.order
         if mask is None or order not in self.ready:
@@ -246,7 +266,7 @@ class Wave:
             together = there | mask
             self.ready[order] = None if together.all() else together
 
-    def park(self, block: Block, mask: NDArray[np.bool_]) -> None:
+    def park(self, block: sync.Place, mask: NDArray[np.bool_]) -> None:
         """Lanes wait at ``block`` until something wakes them."""
         there = self.parked.get(block.order)
         self.parked[block.order] = mask if there is None else there | mask

@@ -3,63 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.errors import MemoryFault, PtxError, UninitializedFault
-from ptxgen.interp import collective, flow, operate, transfer, wgmma
-from ptxgen.interp.decode import Block, Operation, Program, active
-from ptxgen.interp.operate import Variants, compute, guard_of, move
-from ptxgen.interp.ptx import Instruction, Vector
-from ptxgen.interp.scalar import lookup
-
-if TYPE_CHECKING:
-    from ptxgen.interp.machine import Wave
+from ptxgen.errors import PtxError, TrapFault, UninitializedFault
+from ptxgen.interp.text import flow
+from ptxgen.interp.text.ptx import Instruction, Vector
+from ptxgen.interp.units import collective, operate, transfer, wgmma
+from ptxgen.interp.units.kernel import Block, Kernel, Operation, active
+from ptxgen.interp.units.operate import Variants, compute, guard_of, move
+from ptxgen.interp.units.sync import Wave
+from ptxgen.interp.values.scalar import lookup
 
 Array = NDArray[Any]
 
 
-def fill(program: Program, block: Block, kind: str) -> None:
+def fill(kernel: Kernel, block: Block, kind: str) -> None:
     """Decodes ``block``: its operations, and how it ends. Raises PtxError."""
     try:
-        _fill(program, block, kind)
+        _fill(kernel, block, kind)
     except PtxError as error:
-        if error.line and error.file == program.module.file:
+        if error.line and error.file == kernel.module.file:
             raise
         message = str(error).partition(": ")[2].removesuffix(f"\n    {error.text}")
-        raise program.error(message, program.decoding) from None
+        raise kernel.error(message, kernel.decoding) from None
 
 
-def _fill(program: Program, block: Block, kind: str) -> None:
-    program.decoding = block.instructions[-1]
+def _fill(kernel: Kernel, block: Block, kind: str) -> None:
+    kernel.decoding = block.instructions[-1]
     instructions = list(block.instructions)
     if kind == "wait":
         instruction = instructions.pop()
-        block.end = collective.waiting(program, block, instruction)
+        family = wgmma if instruction.opcode == "wgmma" else collective
+        block.end = family.waiting(kernel, block, instruction)
     elif kind in ("branch", "exit"):
-        block.end = _end(program, block, instructions.pop(), kind)
+        block.end = _end(kernel, block, instructions.pop(), kind)
     else:
         block.end = _fall(block)
     last = block.instructions[-1]
     if kind != "fall":
-        _check_doubtful(program, block, last)
-        _check_matrices(program, block, last)
+        _check_doubtful(kernel, block, last)
+        _check_matrices(kernel, block, last)
     for instruction in instructions:
-        program.decoding = instruction
-        _check_doubtful(program, block, instruction)
-        _check_matrices(program, block, instruction)
-        variants = decode(program, instruction)
+        kernel.decoding = instruction
+        _check_doubtful(kernel, block, instruction)
+        _check_matrices(kernel, block, instruction)
+        variants = decode(kernel, instruction)
         if variants is not None:
             block.full.append(variants[0])
             block.masked.append(variants[1])
-        _note_doubtful(program, block, instruction)
+        _note_doubtful(kernel, block, instruction)
     if kind == "wait" and last.opcode != "wgmma":  # which sees to its accumulators itself
         end = block.end
-        notes = [p for p in flow.writes(last) if p in program.flow.doubtful]
+        notes = [p for p in flow.writes(last) if p in kernel.flow.doubtful]
         if notes:
-            note = _noting(program, last, notes)
+            note = _noting(kernel, last, notes)
 
             def noting(wave: Wave, registers: list[Any]) -> None:
                 note(wave, registers)
@@ -71,15 +71,15 @@ def _fill(program: Program, block: Block, kind: str) -> None:
 # -- registers perhaps never written --------------------------------------------------
 
 
-def _check_doubtful(program: Program, block: Block, instruction: Instruction) -> None:
+def _check_doubtful(kernel: Kernel, block: Block, instruction: Instruction) -> None:
     read = set(flow.reads(instruction))
     if instruction.opcode == "wgmma":  # its accumulators count only if scale-d says so
         read -= set(flow.writes(instruction))
-    names = sorted(n for n in read if n in program.flow.doubtful)
-    slots = [(name, program.slot(name)) for name in names]
+    names = sorted(n for n in read if n in kernel.flow.doubtful)
+    slots = [(name, kernel.slot(name)) for name in names]
     if not slots:
         return
-    guard = guard_of(program, instruction)
+    guard = guard_of(kernel, instruction)
 
     def check(wave: Wave, registers: list[Any]) -> None:
         for name, slot in slots:
@@ -99,16 +99,16 @@ def _check_doubtful(program: Program, block: Block, instruction: Instruction) ->
     block.masked.append(check)
 
 
-def _check_matrices(program: Program, block: Block, instruction: Instruction) -> None:
-    check = wgmma.touching(program, instruction)
+def _check_matrices(kernel: Kernel, block: Block, instruction: Instruction) -> None:
+    check = wgmma.touching(kernel, instruction)
     if check is not None:
         block.full.append(check)
         block.masked.append(check)
 
 
-def _noting(program: Program, instruction: Instruction, names: list[str]) -> Operation:
-    guard = guard_of(program, instruction)
-    slots = [program.slot(name) for name in names]
+def _noting(kernel: Kernel, instruction: Instruction, names: list[str]) -> Operation:
+    guard = guard_of(kernel, instruction)
+    slots = [kernel.slot(name) for name in names]
 
     def note(wave: Wave, registers: list[Any]) -> None:
         lanes = active(wave, None if guard is None else guard(wave, registers))
@@ -124,10 +124,10 @@ def _noting(program: Program, instruction: Instruction, names: list[str]) -> Ope
     return note
 
 
-def _note_doubtful(program: Program, block: Block, instruction: Instruction) -> None:
-    names = [n for n in flow.writes(instruction) if n in program.flow.doubtful]
+def _note_doubtful(kernel: Kernel, block: Block, instruction: Instruction) -> None:
+    names = [n for n in flow.writes(instruction) if n in kernel.flow.doubtful]
     if names:
-        note = _noting(program, instruction, names)
+        note = _noting(kernel, instruction, names)
         block.full.append(note)
         block.masked.append(note)
 
@@ -142,13 +142,13 @@ def _fall(block: Block) -> Operation:
     return end
 
 
-def _end(program: Program, block: Block, instruction: Instruction, kind: str) -> Operation:
-    guard = guard_of(program, instruction)
+def _end(kernel: Kernel, block: Block, instruction: Instruction, kind: str) -> Operation:
+    guard = guard_of(kernel, instruction)
     if instruction.opcode == "trap":
 
         def go(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
             lane = 0 if mask is None else int(np.flatnonzero(mask)[0])
-            raise wave.fault(MemoryFault, "trap", instruction, lane)
+            raise wave.fault(TrapFault, "the kernel stopped itself (trap)", instruction, lane)
 
     elif kind == "exit":
 
@@ -196,28 +196,28 @@ def _end(program: Program, block: Block, instruction: Instruction, kind: str) ->
 # -- decoding -------------------------------------------------------------------------
 
 
-def decode(program: Program, instruction: Instruction) -> Variants | None:
+def decode(kernel: Kernel, instruction: Instruction) -> Variants | None:
     """The two operations of an instruction that is not the end of a segment."""
     if instruction.opcode == "mov" and _plain_mov(instruction) is False:
-        return move(program, instruction)
+        return move(kernel, instruction)
     scalar = lookup(instruction)
     if scalar is not None:
-        return compute(program, instruction, scalar)
+        return compute(kernel, instruction, scalar)
     family = _FAMILIES.get(instruction.opcode)
     if family is None:
-        raise program.error(f"instruction {instruction.name} is outside the subset", instruction)
-    return family(program, instruction)
+        raise kernel.error(f"instruction {instruction.name} is outside the subset", instruction)
+    return family(kernel, instruction)
 
 
 def _plain_mov(instruction: Instruction) -> bool:
     return not any(isinstance(o, Vector) for o in instruction.operands)
 
 
-def _fence(program: Program, instruction: Instruction) -> Variants | None:
+def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
     """Fences; that of the async proxy counts, since copies and wgmma may miss what it orders."""
     form = instruction.modifiers
-    if form[:1] in (("acq_rel",), ("sc",)) and program.cluster > 1 and form[1:] != ("cta",):
-        guard = guard_of(program, instruction)
+    if form[:1] in (("acq_rel",), ("sc",)) and kernel.cluster > 1 and form[1:] != ("cta",):
+        guard = guard_of(kernel, instruction)
 
         def fence(wave: Wave, registers: list[Any]) -> None:
             lanes = active(wave, None if guard is None else guard(wave, registers))
@@ -229,10 +229,10 @@ def _fence(program: Program, instruction: Instruction) -> Variants | None:
     if form[1:2] != ("async",) or form[2:] not in (
         (), ("global",), ("shared::cta",), ("shared::cluster",)
     ):  # fmt: skip
-        raise program.error("this form of fence is outside the subset", instruction)
+        raise kernel.error("this form of fence is outside the subset", instruction)
     if form[2:] == ("global",):
         return None
-    guard = guard_of(program, instruction)
+    guard = guard_of(kernel, instruction)
 
     def operation(wave: Wave, registers: list[Any]) -> None:
         lanes = active(wave, None if guard is None else guard(wave, registers))
@@ -241,20 +241,12 @@ def _fence(program: Program, instruction: Instruction) -> Variants | None:
     return operation, operation
 
 
-def _createpolicy(program: Program, instruction: Instruction) -> Variants:
-    raise program.error(
-        "cache policies are outside the subset: they change no result, so leave out the policy and "
-        ".L2::cache_hint, or pass a constant",
-        instruction,
-    )
-
-
-def _ignored(program: Program, instruction: Instruction) -> Variants | None:
+def _ignored(kernel: Kernel, instruction: Instruction) -> Variants | None:
     """Fences and hints: here every thread sees every store at once; the history checks order."""
     return None
 
 
-_FAMILIES: dict[str, Callable[[Program, Instruction], Variants | None]] = {
+_FAMILIES: dict[str, Callable[[Kernel, Instruction], Variants | None]] = {
     "ld": transfer.load,
     "ldu": transfer.load,
     "st": transfer.store,
@@ -264,7 +256,6 @@ _FAMILIES: dict[str, Callable[[Program, Instruction], Variants | None]] = {
     "mapa": operate.mapa,
     "getctarank": operate.getctarank,
     "isspacep": operate.isspacep,
-    "createpolicy": _createpolicy,
     "cp": transfer.copy,
     "fence": _fence,
     "membar": _ignored,

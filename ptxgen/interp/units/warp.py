@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import PtxError
-from ptxgen.interp.ptx import Instruction
+from ptxgen.interp.text.ptx import Instruction
 
 Array = NDArray[Any]
 Bool = NDArray[np.bool_]

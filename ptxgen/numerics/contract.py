@@ -71,6 +71,7 @@ class Contract:
 
 
 FMA = Contract("fma", 1, "acc = fma_rn(a[k], b[k], acc), k ascending")
+FMA64 = Contract("fma64", 1, "acc = fma_rn(a[k], b[k], acc) in f64, k ascending")
 TC16 = Contract("tc16", 1, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending")
 CONTRACTS = {"simt": FMA, "tc": TC16}
 """The contract of each tier."""

@@ -136,15 +136,15 @@ class F64Spec(GemmSpec):
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         check(self.bk % 16 == 0, name, "16 divides bk", 16, self.bk)
         check(1 <= self.ahead <= 3, name, "ahead", self.ahead, "1 .. 3")
-        for side, warps, unit in (
+        for o, warps, unit in (
             ("m", self.warps_m, 16 if self.unit == "mma" else self.lanes_m * 2),
             ("n", self.warps_n, 16 if self.unit == "mma" else self.lanes_n * 2),
         ):
-            extent = getattr(self, f"b{side}")
+            extent = getattr(self, f"b{o}")
             check(
                 extent % (warps * unit) == 0,
                 name,
-                f"warps_{side} x {unit} divides b{side}",
+                f"warps_{o} x {unit} divides b{o}",
                 warps * unit,
                 extent,
             )
@@ -239,12 +239,12 @@ class F64Spec(GemmSpec):
     @property
     def rows(self) -> int:
         """Rows that a thread has outputs in."""
-        return self.bm // self.warps_m // 8 if self.unit == "mma" else self.bm // self.warps_m // self.lanes_m
+        return self.bm // self.warps_m // (8 if self.unit == "mma" else self.lanes_m)
 
     @property
     def columns(self) -> int:
         """Columns that a thread has outputs in."""
-        return self.bn // self.warps_n // 4 if self.unit == "mma" else self.bn // self.warps_n // self.lanes_n
+        return self.bn // self.warps_n // (4 if self.unit == "mma" else self.lanes_n)
 
     @property
     def step(self) -> int:

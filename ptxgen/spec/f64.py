@@ -1,7 +1,7 @@
 """The f64 family: GEMM kernels of f64 on tensor cores or FMA units, contract fma64/1.
 
 Both units take the same chain, ``acc = fma_rn(a[k], b[k], acc)``: the FMA units by definition, the
-tensor cores where that was measured (``only_arch``).
+tensor cores where that was measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ptxgen.spec.base import (
 )
 
 UNITS = ("mma", "fma")
-"""What multiplies: ``mma.sync.m16n8k4`` in f64, or the FMA units."""
+"""What multiplies: ``mma.sync`` in f64, or the FMA units."""
 F64_SPLITS = ("none", "serial", "cluster", "workspace")
 
 ITEM = 8
@@ -76,7 +76,7 @@ class F64Side:
     @property
     def even(self) -> bool:
         """Whether every thread always has something to copy."""
-        return self.rows % self.at_once == 0
+        return self.threads % self.vectors == 0 and self.rows % self.at_once == 0
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,9 @@ class F64Spec(GemmSpec):
     and chunk writes its partial sums; a reduce kernel adds them).
 
     ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit indices.
-    ``ahead``: steps (of 4 k's, or of one where the FMA units multiply) by which operands are
-    fetched into registers. ``ctas_per_sm``: CTAs that share an SM, which bounds the registers.
+    ``depth``: k's of an instruction of the tensor cores (4, 8 or 16; FMA units: 1), for which
+    operands are fetched into registers together; ``ahead``: how many of them are fetched ahead.
+    ``ctas_per_sm``: CTAs that share an SM, which bounds the registers.
     ``raster``: tile rows that share columns in L2.
     """
 
@@ -112,6 +113,7 @@ class F64Spec(GemmSpec):
     split: str = "none"
     cluster: int = 1
     persistent: bool = False
+    depth: int = 8
     ahead: int = 1
     ctas_per_sm: int = 1
     raster: int = 8
@@ -135,7 +137,16 @@ class F64Spec(GemmSpec):
             check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         check(self.bk % 16 == 0, name, "16 divides bk", 16, self.bk)
-        check(1 <= self.ahead <= 3, name, "ahead", self.ahead, "1 .. 3")
+        legal_depths = (4, 8, 16) if self.unit == "mma" else (1,)
+        check(self.depth in legal_depths, name, "depth", self.depth, legal_depths)
+        check(0 <= self.ahead <= 3, name, "ahead", self.ahead, "0 .. 3")
+        check(
+            self.bk % (self.depth * self.buffers) == 0,
+            name,
+            "k's that fit into registers divide bk",
+            self.depth * self.buffers,
+            self.bk,
+        )
         for o, warps, unit in (
             ("m", self.warps_m, 16 if self.unit == "mma" else self.lanes_m * 2),
             ("n", self.warps_n, 16 if self.unit == "mma" else self.lanes_n * 2),
@@ -164,9 +175,9 @@ class F64Spec(GemmSpec):
         for x in ("a", "b"):
             side = self.side(x)
             check(
-                side.threads % side.vectors == 0,
+                side.vectors <= side.threads,
                 name,
-                f"a row of {x} is copied at once: its vectors divide the threads",
+                f"a row of {x} is copied at once: vectors, threads",
                 side.vectors,
                 side.threads,
             )
@@ -177,9 +188,11 @@ class F64Spec(GemmSpec):
             self.shared_bytes,
             arch.shared_per_cta,
         )
-        held = 2 if self.split == "serial" else 1
-        needed = 2 * self.rows * self.columns * held + 24
-        needed += 2 * self.buffers * (self.rows + self.columns // (2 if self.unit == "mma" else 1))
+        outputs = self.rows * self.columns * (2 if self.split == "serial" else 1)
+        fetched = self.rows + self.columns
+        if self.unit == "mma":
+            fetched = (self.rows + self.columns // 2) * self.depth // 4
+        needed = 2 * (outputs + self.buffers * fetched)
         available = min(
             arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
         )
@@ -209,6 +222,8 @@ class F64Spec(GemmSpec):
             parts[-1] += f"{self.cluster}"
         if self.persistent:
             parts.append("persistent")
+        if self.depth != (8 if self.unit == "mma" else 1):
+            parts.append(f"k{self.depth}")
         if self.ahead != 1:
             parts.append(f"a{self.ahead}")
         if self.ctas_per_sm != 1:
@@ -221,10 +236,11 @@ class F64Spec(GemmSpec):
     def min_arch(self) -> str:
         return "sm_90" if self.unit == "mma" or self.split == "cluster" else "sm_80"
 
-    @property
-    def only_arch(self) -> str | None:
-        """The one architecture where the unit's bits were measured; None: they are defined."""
-        return "sm_90" if self.unit == "mma" else None
+    def runs_on(self, arch: str) -> bool:
+        """Tensor cores only where their bits were measured: on sm_90."""
+        if self.unit == "mma":
+            return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
+        return super().runs_on(arch)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -247,13 +263,8 @@ class F64Spec(GemmSpec):
         return self.bn // self.warps_n // (4 if self.unit == "mma" else self.lanes_n)
 
     @property
-    def step(self) -> int:
-        """k's that are fetched into registers together."""
-        return 4 if self.unit == "mma" else 1
-
-    @property
     def buffers(self) -> int:
-        """Steps that a thread has room for: a power of two above ``ahead``."""
+        """Fetches that a thread has room for: a power of two above ``ahead``."""
         return 1 << self.ahead.bit_length()
 
     def side(self, x: str) -> F64Side:

@@ -18,6 +18,12 @@ For one output element with the operand vectors ``a`` and ``b`` of length K:
 Inf and subnormals are inside the contract (no flush to zero); any NaN equals any NaN.
 An empty reduction (K = 0) gives a total of +0.0. Operands of 16 bits are brought to f32 exactly.
 
+The ``fma64`` contract, version 1
+---------------------------------
+The same for operands of f64, with f64 wherever ``fma`` says f32; it has no activations yet. On
+sm_90, where this was measured, a step of ``mma.sync`` in f64 is such an fma, k's ascending, so that
+tensor cores return these bits, too.
+
 The ``tc16`` contract, version 1
 --------------------------------
 The same for operands of 16 bits on tensor cores, with another chain: a chunk is taken in groups
@@ -28,8 +34,8 @@ ascending, from +0.0; then ``acc = acc + 0.0``. ``dot16`` is the hardware's own 
 A *plan* is the rule that picks the chunk length. It reads the dimensions of the product
 ``C[M, N] = A[M, K] @ B[K, N]``. :data:`ROWS` serves forward, input gradient and ``matmul``
 and must not look at M, from which strict batch invariance follows. :data:`BATCH` serves
-the weight gradient, whose reduction index is the batch itself. :data:`TC_ROWS` and
-:data:`TC_BATCH` do so for ``tc16``.
+the weight gradient, whose reduction index is the batch itself. :data:`ROWS64` and
+:data:`BATCH64` do so for ``fma64``, :data:`TC_ROWS` and :data:`TC_BATCH` for ``tc16``.
 """
 
 from __future__ import annotations
@@ -166,6 +172,20 @@ BATCH = Plan(
     batch_invariant=False,
 )
 """About 2^24 partial sums in all, in at most 128 chunks of at least 128 to 1024."""
+
+ROWS64 = Plan(
+    "rows",
+    select((N <= 2048) & (K >= 2048), _granular(ceil_div(K, 4)), K),
+    batch_invariant=True,
+)
+"""Four chunks where a row has few outputs and a long reduction, else one chain."""
+
+BATCH64 = Plan(
+    "batch",
+    _granular(maximum(ceil_div(K, minimum(maximum(const(1 << 19) // (M * N), 1), 32)), const(128))),
+    batch_invariant=False,
+)
+"""About 2^19 partial sums in all, in at most 32 chunks of at least 128."""
 
 TC_ROWS = Plan("rows", K, batch_invariant=True)
 """One chain: tensor cores are fast enough for it where f32 is not."""

@@ -24,6 +24,7 @@ from ptxgen.spec.base import (
     WARP,
     WORKSPACE_MAX,
     GemmSpec,
+    KernelSpec,
     check,
 )
 
@@ -349,3 +350,59 @@ class F64Spec(GemmSpec):
             f"requires {self.requires}",
             f"grid {self.grid}",
         )
+
+
+@dataclass(frozen=True)
+class F64ReduceSpec(KernelSpec):
+    """Adds the f64 partial sums of a split reduction in ascending order, then the epilogue.
+
+    A thread has one output; the loads of ``batch`` chunks are in flight together. The workspace is
+    [CHUNKS][M][N]. From compute capability 9.0 on the kernel waits at its start for the end of the
+    one before it, so it may be launched ahead of that end.
+    """
+
+    cta_threads: int = 128
+    batch: int = 8
+    contract: Contract = FMA64
+
+    family: ClassVar[str] = "reduce"
+    template: ClassVar[str] = "f64/reduce.cu.j2"
+    dtype: ClassVar[str] = "f64"
+    min_arch: ClassVar[str] = "sm_80"
+
+    def __post_init__(self) -> None:
+        whole = self.cta_threads >= WARP and self.cta_threads % WARP == 0
+        check(whole, self.name, "whole warps", self.cta_threads, WARP)
+        check(self.batch >= 1, self.name, "batch", self.batch, ">= 1")
+
+    @property
+    def name(self) -> str:
+        return f"reduce_f64_{self.cta_threads}_b{self.batch}"
+
+    @property
+    def threads(self) -> int:
+        return self.cta_threads
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0
+
+    @property
+    def grid(self) -> Expr:
+        return ceil_div(M * N, self.cta_threads)
+
+    @property
+    def requires(self) -> Expr:
+        return all_of((PARTIAL_SUMS * ITEM <= WORKSPACE_MAX, self.grid <= GRID_MAX))
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (
+            ("k + chunk - 1", K + CHUNK - 1, INDEX_MAX),
+            ("next + BATCH", CHUNKS + self.batch, INDEX_MAX),
+            ("outputs", M * N, INDEX_MAX),
+            ("blockIdx.x * THREADS + threadIdx.x", self.grid * self.threads, INDEX_MAX),
+        )
+
+    def describe(self) -> tuple[str, ...]:
+        return (f"contract {self.contract}", f"CTAs {self.grid} of {self.threads} threads")

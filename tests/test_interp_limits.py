@@ -24,7 +24,7 @@ from ptxgen.runtime.cpu import CpuDevice
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        (".shared .b8 much[307200];\n", "307200 bytes of .shared memory; takes at most 49152"),
+        (".shared .b8 much[307200];\n", "307200 bytes of .shared memory; takes at most 232448"),
         (".local .b8 much[4294967296];\n", "4294967296 bytes of .local memory"),
         (".const .b8 much[65537];\n", "65537 bytes of .const memory"),
     ],

@@ -10,8 +10,8 @@ from ptxgen.errors import PtxError
 from ptxgen.interp.memory.allocations import GLOBAL_BASE, LOCAL_BASE, SHARED_BASE, GlobalMemory
 from ptxgen.interp.text.ptx import Entry, Module
 
-STATIC_SHARED = 48 << 10
-"""Bytes of shared variables with a size; more has to be dynamic (CUDA programming guide)."""
+STATIC_SHARED = 227 << 10
+"""Bytes of shared memory that a CTA can have; ptxas takes 48 KiB of variables with a size."""
 CONST = 64 << 10
 LOCAL = 512 << 10
 """Bytes of local memory of a thread (CUDA programming guide, technical specifications)."""

@@ -51,6 +51,7 @@ VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
     ({"split": "cluster"}, 1, "cluster"),
     ({"split": "cluster", "cluster": 16}, 16, "<= 8"),
     ({"split": "cluster", "cluster": 6}, 6, 64),
+    ({**CLUSTER, **FMA}, "fma", ("mma",)),
     ({**CLUSTER, "persistent": True}, "cluster", "none, serial"),
     ({"warps_m": 1, "bm": 16, "warps_n": 1, "bn": 128}, 64, 32),
     ({"bm": 1024, "warps_m": 32}, 2048, "<= 1024"),
@@ -117,7 +118,6 @@ def test_tensor_cores_multiply_only_where_their_bits_were_measured() -> None:
     assert [arch for arch in ARCHITECTURES if tile().runs_on(arch)] == ["sm_90"]
     assert tile(**FMA).runs_on("sm_80")
     assert tile(**FMA).runs_on("sm_120")
-    assert not tile(**FMA, **CLUSTER).runs_on("sm_80")  # which has no clusters
     assert not tile(**FMA, stages=4).runs_on("sm_89")
 
 

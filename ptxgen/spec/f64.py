@@ -162,6 +162,8 @@ class F64Spec(GemmSpec):
             )
         clustered = self.split == "cluster"
         check(clustered == (self.cluster > 1), name, "cluster, split", self.cluster, self.split)
+        units = ("mma",) if clustered else UNITS
+        check(self.unit in units, name, "what multiplies in clusters", self.unit, units)
         check(self.cluster <= 8, name, "CTAs of a cluster", self.cluster, "<= 8")
         check(self.bm % self.cluster == 0, name, "cluster divides bm", self.cluster, self.bm)
         check(
@@ -235,7 +237,7 @@ class F64Spec(GemmSpec):
 
     @property
     def min_arch(self) -> str:
-        return "sm_90" if self.unit == "mma" or self.split == "cluster" else "sm_80"
+        return "sm_90" if self.unit == "mma" else "sm_80"
 
     def runs_on(self, arch: str) -> bool:
         """Tensor cores only where their bits were measured: on sm_90."""
@@ -330,6 +332,13 @@ class F64Spec(GemmSpec):
         ]
         if self.split != "none":
             bounds.append(("k + chunk - 1", K + CHUNK - 1))
+        if self.split == "serial":
+            steps = CHUNKS * ceil_div(CHUNK, self.bk)
+            bounds += [
+                ("chunk + BK - 1", CHUNK + self.bk - 1),
+                ("begin + chunk", CHUNKS * CHUNK),
+                ("step + per_chunk, step + STAGES", steps + ceil_div(CHUNK, self.bk) + self.stages),
+            ]
         if self.split == "workspace":
             bounds += [
                 ("tiles_m * tiles_n", self.tiles),

@@ -10,8 +10,12 @@ import pytest
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
+from ptxgen.numerics.contract import BATCH64, FMA64, ROWS64, Plan
 from ptxgen.spec.base import ARCHITECTURES, LAYOUTS
-from ptxgen.spec.f64 import F64_SPLITS, UNITS, F64Spec
+from ptxgen.spec.f64 import F64_SPLITS, UNITS, F64ReduceSpec, F64Spec
+from ptxgen.tiles import f64
+
+Key = tuple[str, str, str, str]
 
 BASE: dict[str, Any] = {
     "layout": "NN",
@@ -155,3 +159,87 @@ def test_rows_of_a_stage_are_whole_lines(layout: str, extent: int) -> None:
     """What the permutation of 32-byte pieces over the banks takes for granted."""
     kernel = tile(layout=layout, bm=extent, bn=extent)
     assert kernel.side("a").pitch % 128 == kernel.side("b").pitch % 128 == 0
+
+
+# -- tables ------------------------------------------------------------------------------
+def _first(key: Key, arch: str, plan: Plan, **values: int) -> str | None:
+    """The name of the route that a problem takes."""
+    env = plan.environment({"ALIGN_A": 16, "ALIGN_B": 16, "SMS": 132, **values})
+    for route in f64.ROUTES[key]:
+        if all(kernel.runs_on(arch) for kernel in route.kernels) and (
+            route.requires.evaluate(env) and route.prefer.evaluate(env)
+        ):
+            return route.name
+    return None
+
+
+def _plan(key: Key) -> Plan:
+    return {"rows": ROWS64, "batch": BATCH64}[key[1]]
+
+
+@pytest.mark.parametrize("key", f64.ROUTES, ids="-".join)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("align", [8, 16])
+def test_every_problem_has_a_route(key: Key, arch: str, align: int) -> None:
+    most = (1 << 31) - 1
+    for m in (1, 16, 17, 4096, most):
+        for n in (1, 2048, 2049, most):
+            for k in (1, 2047, 2048, most):
+                shape = {"M": m, "N": n, "K": k, "ALIGN_A": align, "ALIGN_B": align}
+                name = _first(key, arch, _plan(key), **shape)
+                assert name is not None, shape
+                assert arch == "sm_90" or not name.startswith("dmma"), shape
+
+
+def test_the_kernels_have_names_of_their_own() -> None:
+    kernels = {k for routes in f64.ROUTES.values() for r in routes for k in r.kernels}
+    assert len({kernel.name for kernel in kernels}) == len(kernels)
+    assert {kernel.contract for kernel in kernels} == {FMA64}
+
+
+def test_the_regimes() -> None:
+    rows = ("NN", "rows", "f64", "simt")
+
+    def first(m: int, n: int, k: int) -> str:
+        return str(_first(rows, "sm_90", ROWS64, M=m, N=n, K=k)).removeprefix("dmma_nn_")
+
+    assert first(1, 4096, 4096).startswith("16x32x32_w1x2_s8")
+    assert first(64, 4096, 4096).startswith("32x32x32")
+    assert first(256, 4096, 4096).startswith("64x64x16")
+    assert first(4096, 4096, 4096).startswith("128x128x16")
+    assert "cluster4" in first(1, 1024, 4096)
+    assert "cluster4" in first(128, 1024, 4096)
+    assert "serial" in first(4096, 1024, 4096)
+    assert "cluster4" not in first(1, 1024, 2047)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "chunk"),
+    [
+        (64, 64, 65536, 2048),
+        (64, 64, 2048, 128),
+        (512, 512, 8192, 2048),
+        (768, 3072, 65536, 65536),
+        (1, 1, 100, 100),
+    ],
+)
+def test_chunks_of_weight_gradients(m: int, n: int, k: int, chunk: int) -> None:
+    assert BATCH64.chunk_length(m, n, k) == chunk
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "chunk"),
+    [(2048, 2048, 512), (1, 2049, 528), (2049, 4096, 4096), (2048, 2047, 2047)],
+)
+def test_chunks_of_rows(n: int, k: int, chunk: int) -> None:
+    """A function of K and N alone, and of at most as many chunks as a cluster has CTAs."""
+    assert {ROWS64.chunk_length(m, n, k) for m in (1, 7, 1 << 20)} == {chunk}
+    assert ROWS64.chunks(1, n, k) <= f64.CLUSTER
+
+
+@pytest.mark.parametrize("batch", [0, -1])
+def test_a_reduce_kernel_loads_something(batch: int) -> None:
+    with pytest.raises(SpecError, match=f"batch: {batch} vs >= 1$"):
+        F64ReduceSpec(batch=batch)
+    with pytest.raises(SpecError, match=r"whole warps: 48 vs 32$"):
+        F64ReduceSpec(cta_threads=48)

@@ -310,7 +310,8 @@ class F64Spec(GemmSpec):
 
     @property
     def requires(self) -> Expr:
-        terms = [align >= self.align for align in (ALIGN_A, ALIGN_B)]
+        # Every operand is aligned to its elements.
+        terms = [a >= VECTOR for a in (ALIGN_A, ALIGN_B) if self.align == VECTOR]
         if self.split in ("none", "cluster"):
             terms.append(CHUNKS <= self.cluster)
         if self.split == "workspace":

@@ -77,48 +77,46 @@ def _side_by_side(layout: str) -> tuple[Route, ...]:
     )
 
 
+def _unaligned(layout: str) -> tuple[Route, ...]:
+    """Operands off 16 bytes, on tensor cores; a CTA takes all chunks."""
+
+    def kernel(tile: int, bk: int) -> F64Spec:
+        return F64Spec(layout, tile, tile, bk, 2, 2, 4, align=8, split="serial", ctas_per_sm=2)
+
+    wide, small = kernel(64, 16), kernel(32, 32)
+    return (
+        Route((wide,), _fills(wide, 6), "operands off 16 bytes: many tiles"),
+        Route((small,), TRUE, "operands off 16 bytes"),
+    )
+
+
 def _portable(layout: str) -> tuple[Route, ...]:
     """The FMA units, for any GPU; the last takes any size and alignment."""
 
-    def kernel(
-        bm: int,
-        bn: int,
-        bk: int,
-        stages: int,
-        ctas: int,
-        split: str,
-        align: int = 16,
-        ahead: int = 1,
-    ) -> F64Spec:
-        return F64Spec(
-            layout,
-            bm,
-            bn,
-            bk,
-            2,
-            2,
-            stages,
-            unit="fma",
-            align=align,
-            split=split,
-            persistent=align == 8,
-            depth=1,
-            ahead=ahead,
-            ctas_per_sm=ctas,
-        )
-
-    large = kernel(128, 64, 16, 3, 1, "none", ahead=0)
-    small = kernel(32, 32, 32, 4, 4, "serial")
-    filler = kernel(64, 32, 16, 4, 3, "serial", align=8)
+    large = F64Spec(layout, 128, 64, 16, 2, 2, 3, unit="fma", depth=1, ahead=0)
+    filler = F64Spec(
+        layout,
+        64,
+        32,
+        16,
+        2,
+        2,
+        4,
+        unit="fma",
+        align=8,
+        split="serial",
+        persistent=True,
+        depth=1,
+        ctas_per_sm=3,
+    )
     return (
         Route((large,), UNSPLIT & _fills(large, 4), "FMA units: a large tile for every SM"),
-        Route((small,), TRUE, "FMA units: small tiles"),
         Route((filler,), TRUE, "everything else: any size and alignment"),
     )
 
 
 def _rows(layout: str) -> tuple[Route, ...]:
-    return (*_side_by_side(layout), *_chain(layout), *_portable(layout))
+    return (*_side_by_side(layout), *_chain(layout), *_unaligned(layout), *_portable(layout))
 
 
 def _batch() -> tuple[Route, ...]:
@@ -150,6 +148,7 @@ def _batch() -> tuple[Route, ...]:
         Route((small, reduce), SPLIT, "long batch, few outputs"),
         Route((fma, reduce), SPLIT, "long batch, on FMA units: any alignment"),
         *_chain("TN"),
+        *_unaligned("TN"),
         *_portable("TN"),
     )
 

@@ -39,7 +39,8 @@ VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
     ({"layout": "XX"}, "XX", LAYOUTS),
     ({"unit": "sfu"}, "sfu", UNITS),
     ({"split": "half"}, "half", F64_SPLITS),
-    ({"align": 4}, 4, (8, 16)),
+    ({"align_a": 4}, 4, (8, 16)),
+    ({"align_b": 32}, 32, (8, 16)),
     ({"lanes_m": 2}, 2, (4, 8)),
     ({"bm": 0}, 0, ">= 1"),
     ({"stages": 1}, 1, ">= 2"),
@@ -97,7 +98,8 @@ CHANGES: list[dict[str, Any]] = [
     {"stages": 2},
     FMA,
     {**FMA, "lanes_m": 4},
-    {"align": 8},
+    {"align_a": 8},
+    {"align_b": 8},
     {"split": "serial"},
     CLUSTER,
     {"split": "cluster", "cluster": 2},
@@ -131,18 +133,21 @@ def _holds(predicate: Expr, **values: int) -> bool:
 
 
 def test_requires() -> None:
-    vectors, elements = tile().requires, tile(align=8).requires
+    off: dict[str, Any] = {"align_a": 8, "align_b": 8}
+    vectors, elements = tile().requires, tile(**off).requires
     assert _holds(elements)
     assert not _holds(vectors, ALIGN_A=16)
     assert not _holds(vectors, ALIGN_B=16)
     assert _holds(vectors, ALIGN_A=16, ALIGN_B=16)
+    assert _holds(tile(align_a=8).requires, ALIGN_B=16)
+    assert not _holds(tile(align_a=8).requires, ALIGN_A=16)
     assert not _holds(elements, K=2, CHUNKS=2)
-    assert _holds(tile(align=8, split="serial").requires, K=2, CHUNKS=2)
-    assert _holds(tile(align=8, **CLUSTER).requires, K=4, CHUNKS=4)
-    assert not _holds(tile(align=8, **CLUSTER).requires, K=5, CHUNKS=5)
+    assert _holds(tile(**off, split="serial").requires, K=2, CHUNKS=2)
+    assert _holds(tile(**off, **CLUSTER).requires, K=4, CHUNKS=4)
+    assert not _holds(tile(**off, **CLUSTER).requires, K=5, CHUNKS=5)
     most = (1 << 31) - 1
     assert not _holds(elements, M=most, N=most)
-    assert _holds(tile(align=8, persistent=True).requires, M=most, N=most)
+    assert _holds(tile(**off, persistent=True).requires, M=most, N=most)
 
 
 def test_grids() -> None:
@@ -182,7 +187,7 @@ def _plan(key: Key) -> Plan:
 @pytest.mark.parametrize("align", [8, 16])
 def test_every_problem_has_a_route(key: Key, arch: str, align: int) -> None:
     most = (1 << 31) - 1
-    for m in (1, 16, 17, 4096, most):
+    for m in (1, 16, 17, 300, 4096, most):
         for n in (1, 2048, 2049, most):
             for k in (1, 2047, 2048, most):
                 shape = {"M": m, "N": n, "K": k, "ALIGN_A": align, "ALIGN_B": align}

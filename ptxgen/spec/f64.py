@@ -47,6 +47,8 @@ class F64Side:
     byte i of a row lies at i ^ (row % 4 * 32).
     """
 
+    align: int
+    """Of its rows in memory, bytes; as many are copied at a time."""
     k_contiguous: bool
     rows: int
     vectors: int
@@ -86,8 +88,8 @@ class F64Spec(GemmSpec):
 
     A CTA of ``warps_m`` x ``warps_n`` warps computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage
     of a ring of ``stages``. ``unit``: see UNITS; ``lanes_m``: lanes of a warp along m where the
-    FMA units multiply. ``align``: bytes that the operands' rows are aligned to, and copied at a
-    time, 16 or 8.
+    FMA units multiply. ``align_a``, ``align_b``: bytes that the operand's rows are aligned to, and
+    copied at a time, 16 or 8.
 
     ``split``: "none" (the plan must give one chunk), "serial" (a CTA takes all chunks, one after
     another, and keeps a running total), "cluster" (each of the ``cluster`` CTAs of a cluster has
@@ -110,7 +112,8 @@ class F64Spec(GemmSpec):
     stages: int
     unit: str = "mma"
     lanes_m: int = 8
-    align: int = 16
+    align_a: int = 16
+    align_b: int = 16
     split: str = "none"
     cluster: int = 1
     persistent: bool = False
@@ -131,7 +134,8 @@ class F64Spec(GemmSpec):
         for what, legal in (
             ("layout", LAYOUTS),
             ("unit", UNITS),
-            ("align", (ITEM, VECTOR)),
+            ("align_a", (ITEM, VECTOR)),
+            ("align_b", (ITEM, VECTOR)),
             ("split", F64_SPLITS),
             ("lanes_m", (4, 8)),
         ):
@@ -217,8 +221,8 @@ class F64Spec(GemmSpec):
         ]
         if self.unit == "fma":
             parts.append(f"l{self.lanes_m}x{self.lanes_n}")
-        if self.align != VECTOR:
-            parts.append("unaligned")
+        if unaligned := "".join(x for x in "ab" if self.side(x).align != VECTOR):
+            parts.append(f"unaligned{unaligned}")
         if self.split != "none":
             parts.append("partial" if self.split == "workspace" else self.split)
         if self.cluster > 1:
@@ -276,6 +280,7 @@ class F64Spec(GemmSpec):
         extent, warps = (self.bm, self.warps_m) if a else (self.bn, self.warps_n)
         k_contiguous = self.layout[0] == "N" if a else self.layout[1] == "T"
         return F64Side(
+            align=self.align_a if a else self.align_b,
             k_contiguous=k_contiguous,
             rows=extent if k_contiguous else self.bk,
             vectors=(self.bk if k_contiguous else extent) * ITEM // VECTOR,
@@ -311,7 +316,8 @@ class F64Spec(GemmSpec):
     @property
     def requires(self) -> Expr:
         # Every operand is aligned to its elements.
-        terms = [a >= VECTOR for a in (ALIGN_A, ALIGN_B) if self.align == VECTOR]
+        sides = ((ALIGN_A, self.align_a), (ALIGN_B, self.align_b))
+        terms = [align >= VECTOR for align, taken in sides if taken == VECTOR]
         if self.split in ("none", "cluster"):
             terms.append(CHUNKS <= self.cluster)
         if self.split == "workspace":
@@ -356,7 +362,8 @@ class F64Spec(GemmSpec):
             f"C[M, N] = A . B, layout {self.layout}, f64 on {unit}; CTA tile "
             f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
             f"{self.shared_bytes} bytes of shared memory",
-            f"operands by {self.align} bytes; {self.stages} stages, split: {self.split}",
+            f"A by {self.align_a} bytes, B by {self.align_b}; {self.stages} stages, "
+            f"split: {self.split}",
             f"requires {self.requires}",
             f"grid {self.grid}",
         )

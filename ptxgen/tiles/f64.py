@@ -6,14 +6,16 @@ On sm_90 tensor cores multiply, elsewhere and for operands off 16 bytes the FMA 
 measured on an H200 (docs/decisions.md):
 
 - *few rows* (M <= 16): the weight streams once; one tile in flight per SM is enough;
-- *one chain*: the largest tile of which there are one and a half for each SM, and the largest of
-  all where there are several rounds of it;
+- *one chain*: the largest tile of which most SMs get two, and the largest of all where there are
+  several rounds of it;
 - *a split reduction* (few columns): many rows fill the GPU, so that a CTA takes all chunks; else
   the CTAs of a cluster have one each;
 - *weight gradients of few outputs*: a CTA per tile and chunk, and a second kernel that adds.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from ptxgen.expr import TRUE, Expr, ceil_div
 from ptxgen.numerics.contract import K, M, N
@@ -34,9 +36,9 @@ def _fills(spec: F64Spec, quarters: int, pieces: Expr | int = 1) -> Expr:
 def _largest(specs: tuple[F64Spec, ...], where: Expr) -> tuple[Route, ...]:
     """Largest tile first; the last takes what is left."""
     *others, last = specs
-    enough = "the largest tile of which every SM gets one and a half"
+    enough = "the largest tile of which most SMs get two"
     return (
-        *(Route((spec,), where & _fills(spec, 6), enough) for spec in others),
+        *(Route((spec,), where & (spec.bm // 2 < M) & _fills(spec, 5), enough) for spec in others),
         Route((last,), where, "few outputs: the smallest tile"),
     )
 
@@ -71,20 +73,35 @@ def _side_by_side(layout: str) -> tuple[Route, ...]:
     serial = F64Spec(layout, 64, 64, 16, 2, 2, 4, split="serial", ctas_per_sm=2)
     return (
         Route((thin,), SPLIT & (M <= 16), "M <= 16: chunks side by side in a cluster"),
-        Route((serial,), SPLIT & _fills(serial, 6), "many tiles: chunks one after another"),
+        Route(
+            (serial,),
+            SPLIT & _fills(serial, 6) & (~_fills(serial, 9) | _fills(serial, 20)),
+            "one round of tiles, or many: chunks one after another",
+        ),
         Route((wide,), SPLIT & _fills(wide, 3, CLUSTER), "chunks side by side in a cluster"),
         Route((small,), SPLIT, "few outputs: the smallest tile"),
     )
 
 
 def _unaligned(layout: str) -> tuple[Route, ...]:
-    """Operands off 16 bytes, on tensor cores; a CTA takes all chunks."""
+    """Operands off 16 bytes, on tensor cores; a CTA takes all chunks unless rows are few."""
 
     def kernel(tile: int, bk: int) -> F64Spec:
-        return F64Spec(layout, tile, tile, bk, 2, 2, 4, align=8, split="serial", ctas_per_sm=2)
+        return F64Spec(
+            layout, tile, tile, bk, 2, 2, 4, align_a=8, align_b=8, split="serial", ctas_per_sm=2
+        )
 
     wide, small = kernel(64, 16), kernel(32, 32)
+    thin: tuple[Route, ...] = ()
+    if layout[0] == "T":  # the rows of A are M elements long, which may be one
+        chain = F64Spec(layout, 16, 32, 32, 1, 2, 8, align_a=8, ctas_per_sm=2)
+        chunks = replace(chain, stages=5, split="cluster", cluster=CLUSTER, ctas_per_sm=3)
+        thin = (
+            Route((chain,), UNSPLIT & (M <= 16), "M <= 16, and odd: the weight streams once"),
+            Route((chunks,), SPLIT & (M <= 16), "M <= 16, and odd: chunks in a cluster"),
+        )
     return (
+        *thin,
         Route((wide,), _fills(wide, 6), "operands off 16 bytes: many tiles"),
         Route((small,), TRUE, "operands off 16 bytes"),
     )
@@ -92,7 +109,6 @@ def _unaligned(layout: str) -> tuple[Route, ...]:
 
 def _portable(layout: str) -> tuple[Route, ...]:
     """The FMA units, for any GPU; the last takes any size and alignment."""
-
     large = F64Spec(layout, 128, 64, 16, 2, 2, 3, unit="fma", depth=1, ahead=0)
     filler = F64Spec(
         layout,
@@ -103,7 +119,8 @@ def _portable(layout: str) -> tuple[Route, ...]:
         2,
         4,
         unit="fma",
-        align=8,
+        align_a=8,
+        align_b=8,
         split="serial",
         persistent=True,
         depth=1,
@@ -135,7 +152,8 @@ def _batch() -> tuple[Route, ...]:
             2,
             stages,
             unit=unit,
-            align=align,
+            align_a=align,
+            align_b=align,
             split="workspace",
             depth=8 if unit == "mma" else 1,
             ctas_per_sm=2,

@@ -54,7 +54,7 @@ def test_results_of_a_dtype_object(asked: object) -> None:
     with ptxgen.use_device("cpu"):
         got = ptxgen.linear(x, w, out_dtype=asked, tier="simt")
     assert got.dtype == np.float32 and (got == expected).all()
-    assert ptxgen.explain("linear", 3, 4, 20, dtype=asked).dtype == "float32"
+    assert ptxgen.explain("linear", 3, 4, 20, dtype=asked).dtype == "f32"
 
 
 def test_a_dtype_that_no_tier_has_is_refused_without_a_tier() -> None:
@@ -88,7 +88,7 @@ def test_operands_whose_producer_raises(where: str, said: str) -> None:
 
 
 def test_sizes_of_explain_are_integers() -> None:
-    with pytest.raises(ptxgen.ShapeError, match="m is '16'; takes an integer"):
+    with pytest.raises(ptxgen.ShapeError, match="M is '16'; takes an integer"):
         ptxgen.explain("linear", "16", 1, 1)  # type: ignore[arg-type]
     with pytest.raises(ptxgen.ShapeError, match=r"k is 1\.5; takes an integer"):
         ptxgen.explain("linear", 1, 1, 1.5)  # type: ignore[arg-type]

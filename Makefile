@@ -19,32 +19,40 @@ SOURCES := $(wildcard ptxgen tests tools bench examples)
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-gpu bench lint format golden generate clean
+.PHONY: help run test test-all check test-gpu bench lint format golden generate clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(READY)  ## render, compile and check every kernel, prove the routes, run a linear layer
-	@echo "== 1/5 rendering and compiling every kernel"
-	@$(PTXGEN) build
-	@echo "== 2/5 comparing the generated code with the goldens"
+run: $(READY)  ## a first minute: some kernels compiled and compared, a layer run bit for bit
+	@echo "== 1/3 what is here"
+	@$(PTXGEN) env
+	@echo "== 2/3 every kernel's source, and a sample compiled, against the goldens"
 	@$(PTXGEN) golden check
-	@echo "== 3/5 comparing the generated dispatcher with the route tables"
-	@$(PTXGEN) generate --check
-	@echo "== 4/5 proving the routes"
-	@$(PTXGEN) prove
-	@echo "== 5/5 a linear layer, forward and backward"
+	@echo "== 3/3 a linear layer, forward and backward, against NumPy"
 	@$(PTXGEN) demo
+	@echo "== done; make test runs the tests, make help lists the rest"
 
-test: $(READY) lint  ## lint, types, generated code, goldens, proofs and tests
-	@echo "== generated dispatcher"
-	@$(PTXGEN) generate --check
-	@echo "== goldens"
-	@$(PTXGEN) golden check
-	@echo "== proofs"
-	@$(PTXGEN) prove
-	@echo "== tests"
-	@$(PY) -m pytest -q -n $(JOBS) --dist loadgroup
+# What test and check have in common: $(1) is for golden check, $(2) for pytest.
+define GATES
+@echo "== generated dispatcher"
+@$(PTXGEN) generate --check
+@echo "== goldens"
+@$(PTXGEN) golden check $(1)
+@echo "== proofs"
+@$(PTXGEN) prove
+@echo "== tests"
+@$(PY) -m pytest -q -n $(JOBS) --dist loadgroup $(2)
+endef
+
+test: $(READY) lint  ## lint, types, generated code, goldens (a sample compiled), proofs, tests
+	$(call GATES,,)
+
+check: $(READY) lint  ## all that a release needs: every kernel compiled, and the long tests too
+	$(call GATES,--all,--long)
+
+test-all: $(READY)  ## the tests alone, with the long ones
+	@$(PY) -m pytest -q -n $(JOBS) --dist loadgroup --long
 
 test-gpu: $(READY)  ## the tests that need a GPU (fails if there is none)
 	@$(PY) -m pytest -q -m gpu --require-gpu -n $(JOBS) --dist loadgroup
@@ -63,7 +71,7 @@ format: $(READY)  ## format the sources
 	@$(PY) -m ruff check --fix-only --quiet $(SOURCES)
 	@$(PY) -m ruff format $(SOURCES)
 
-golden: $(READY)  ## write the goldens (review the diff before you commit it)
+golden: $(READY)  ## write the goldens of what changed (ptxgen golden diff shows it)
 	@$(PTXGEN) golden update
 
 generate: $(READY)  ## write the dispatcher from the route tables
@@ -79,6 +87,6 @@ $(VENV)/ready: pyproject.toml
 		"; choose one with make PYTHON=python3.12")'
 	@echo "== setting up $(VENV) (once; downloads about 150 MB of packages)"
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@$(VENV)/bin/python -m pip install --disable-pip-version-check -e '.[test]'
 	@echo "   done"
 	@touch $@

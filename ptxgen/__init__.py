@@ -1,6 +1,7 @@
 """ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
 
-The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`.
+The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
+:func:`logsumexp`.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed.
 
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
         ShapeError,
         SpecError,
         StepLimitFault,
+        TrapFault,
         UncoveredError,
         UninitializedFault,
     )
-    from ptxgen.ops import linear, linear_dgrad, linear_wgrad, matmul
+    from ptxgen.ops import linear, linear_dgrad, linear_wgrad, logsumexp, matmul
     from ptxgen.ops.explaining import explain
     from ptxgen.ops.profiling import profile
     from ptxgen.runtime import devices, set_default_device, use_device
@@ -60,6 +62,7 @@ __all__ = [
     "ShapeError",
     "SpecError",
     "StepLimitFault",
+    "TrapFault",
     "UncoveredError",
     "UninitializedFault",
     "devices",
@@ -67,6 +70,7 @@ __all__ = [
     "linear",
     "linear_dgrad",
     "linear_wgrad",
+    "logsumexp",
     "matmul",
     "profile",
     "reference",
@@ -80,6 +84,7 @@ _HOMES = {
     "linear": "ptxgen.ops",
     "linear_dgrad": "ptxgen.ops",
     "linear_wgrad": "ptxgen.ops",
+    "logsumexp": "ptxgen.ops",
     "matmul": "ptxgen.ops",
     "profile": "ptxgen.ops.profiling",
     "set_default_device": "ptxgen.runtime",

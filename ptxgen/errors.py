@@ -124,6 +124,10 @@ class StepLimitFault(KernelFault):
     """A loop that ran longer than the device allows."""
 
 
+class TrapFault(KernelFault):
+    """A kernel stopped itself with ``trap``."""
+
+
 class NoGpuError(DeviceError):
     """This machine has no NVIDIA GPU, or no driver for one."""
 

@@ -73,3 +73,34 @@ def same_bits(got, expected, *, seed=None, spec=None, what=""):
             f"{found}\n  {what}\n  seed {seed}, spec {spec or 'as chosen'}"
             f"\n  reproduce: python -m pytest '{test}'"
         )
+
+
+def sums_and_bound(xp, left, right, chunk, core=None):
+    """``left @ right`` in float64, and how far the sums of a contract may be from it.
+
+    ``xp``: numpy or torch, whose float64 arrays are given; ``core``: the tensor cores of tc16,
+    None for fma. The bound follows the chain. Let p be the exact partial sum, e the error so far,
+    u = 2^-24. An fma rounds p + e to nearest: e grows by u (|p| + e). A step of the tensor cores
+    cuts each of its products, and the accumulator, by less than 2^-bits of the largest of them,
+    and the sum by less than 2 u of it. Each addition of a chunk's sum rounds once. The errors of
+    float64 are 2^-29 of all these, and subnormal sums are left out.
+    """
+    u, length = 2.0**-24, left.shape[1]
+    width = core.terms if core else 1
+    total = bound = 0.0 * (left[:, :1] * right[:1])
+    for start in range(0, length, chunk):
+        end, p, e = min(start + chunk, length), 0.0 * total, 0.0 * total
+        for k in range(start, end, width):
+            if core is None:
+                p = p + left[:, k, None] * right[k]
+                e = e + u * (abs(p) + e)
+            else:
+                step = slice(k, min(k + width, end))
+                products = left[:, step, None] * right[step]
+                largest = xp.maximum(xp.amax(abs(products), 1), abs(p) + e)
+                p = p + products.sum(1)
+                e = e + (products.shape[1] + 1) * 2.0**-core.bits * largest
+                e = e + 2 * u * (abs(p) + e)
+        total, bound = total + p, bound + e
+        bound = bound + u * (abs(total) + bound)
+    return total, bound

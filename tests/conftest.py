@@ -40,10 +40,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--long"):
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="long: run with --long"))
     # In a file, the tests of one kernel come one after the other, in one process (with --dist
     # loadgroup): it is decoded once, and let go.
     files = {path: number for number, path in enumerate(dict.fromkeys(i.path for i in items))}
@@ -56,6 +52,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if name := kernel(item):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {name}"))
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="long: --long runs it"))
     gpu = [item for item in items if item.get_closest_marker("gpu")]
     if gpu and (reason := why_no_gpu()):
         for item in gpu:
@@ -64,12 +64,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    skipped = [
-        r for r in terminalreporter.stats.get("skipped", ()) if "gpu" in getattr(r, "keywords", ())
-    ]
-    if skipped:
+    def skipped(mark: str) -> int:
+        reports = terminalreporter.stats.get("skipped", ())
+        return sum(mark in getattr(report, "keywords", ()) for report in reports)
+
+    if gpu := skipped("gpu"):
         terminalreporter.write_line(
-            f"{len(skipped)} GPU tests were skipped: {why_no_gpu() or 'see -rs'} "
+            f"{gpu} GPU tests were skipped: {why_no_gpu() or 'see -rs'} "
             "(make test-gpu runs them where there is a GPU)",
             yellow=True,
+        )
+    if long := skipped("long"):
+        terminalreporter.write_line(
+            f"{long} long tests were skipped (make test-all runs them)", yellow=True
         )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import statistics
 import struct
-import time
 
 import numpy as np
 from bits import NUMPY
@@ -300,18 +298,3 @@ def edge_shapes(spec):
     lengths = [bk + 1, 1, (stages + 2) * bk + 3, bk, 0, max(bk - 1, 2), stages * bk]
     shapes = [(rows[i % 5], columns[(2 * i + i // 5) % 5], lengths[i % 7]) for i in range(35)]
     return [*dict.fromkeys(shapes), (bm + 1, bn + 3, 2085), (3, 5, 4100), (2, bn, 2048)]
-
-
-def microseconds(torch, call):
-    """The median host cost of ``call``, with the GPU never far behind."""
-    for _ in range(200):
-        call()
-    samples = []
-    for _ in range(31):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(100):
-            call()
-        samples.append((time.perf_counter() - start) * 1e4)
-    torch.cuda.synchronize()
-    return statistics.median(samples)

@@ -1,4 +1,4 @@
-"""The ``fma`` contract in exact rational arithmetic, one scalar at a time."""
+"""The ``fma`` and ``fma64`` contracts in exact rational arithmetic, one scalar at a time."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ def fma(a: float, b: float, c: float) -> float:
     value = Fraction(a) * Fraction(b) + Fraction(c)
     if value:
         return round_f32(value)
-    # An exact zero: the common sign of both terms, +0.0 if the signs differ or terms cancel.
+    return zero(a, b, c)
+
+
+def zero(a: float, b: float, c: float) -> float:
+    """``a * b + c`` where that is zero: the common sign of both terms, else +0.0."""
     product_sign = math.copysign(1, a) * math.copysign(1, b)
-    both_zero = c == 0
-    return math.copysign(0.0, c) if both_zero and product_sign == math.copysign(1, c) else 0.0
+    return math.copysign(0.0, c) if c == 0 and product_sign == math.copysign(1, c) else 0.0
 
 
 def add(a: float, b: float) -> float:
@@ -48,4 +51,31 @@ def chain(a: Sequence[float], b: Sequence[float], chunk: int) -> float:
             acc = fma(x, y, acc)
         acc = add(acc, 0.0)
         total = acc if start == 0 else add(total, acc)
+    return total
+
+
+def fma64(a: float, b: float, c: float) -> float:
+    """``a * b + c`` for f64 numbers, one rounding."""
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return a * b + c
+    if not math.isfinite(c):
+        return c  # as no finite product reaches it
+    value = Fraction(a) * Fraction(b) + Fraction(c)
+    if not value:
+        return zero(a, b, c)
+    try:
+        rounded = float(value)  # to nearest even, below 2**-1022, too
+    except OverflowError:
+        rounded = math.inf
+    return math.copysign(rounded, 1 if value > 0 else -1)
+
+
+def chain64(a: Sequence[float], b: Sequence[float], chunk: int) -> float:
+    """One output of the contract in f64."""
+    total = 0.0
+    for start in range(0, len(a), chunk):
+        acc = 0.0
+        for x, y in zip(a[start : start + chunk], b[start : start + chunk], strict=True):
+            acc = fma64(x, y, acc)
+        total = acc + 0.0 if start == 0 else total + (acc + 0.0)
     return total

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ops_fakes import FakeGpu
 
 from ptxgen import tiles
 from ptxgen.build.render import render
@@ -22,7 +23,7 @@ from ptxgen.cli import fields, main, parser, ui, work
 from ptxgen.dispatch.emit import Difference
 from ptxgen.dispatch.explain import explain
 from ptxgen.dispatch.prove import Result
-from ptxgen.golden import Goldens, Usage
+from ptxgen.golden import Goldens, Record, Usage
 from ptxgen.numerics.contract import OPERATIONS
 
 PROJECT = Path(__file__).parents[1]
@@ -199,7 +200,8 @@ def test_a_full_disk_and_a_poor_encoding_are_one_line() -> None:
 
 
 def test_list_shows_recorded_resources(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded = Goldens(usage={("sm_90a", NAME): Usage(77, 8, 4, 16, 1024)})
+    record = Record("", "", "", 0, Usage(77, 8, 4, 16, 1024))
+    recorded = Goldens(records={("sm_90a", NAME): record})
     monkeypatch.setattr("ptxgen.cli.kernels._goldens", lambda: recorded)
     row = next(line for line in run("list")[1].splitlines() if line.startswith(NAME + " "))
     assert row.split()[-2:] == ["77", "12"]
@@ -298,6 +300,29 @@ def test_build(run, cache: Path) -> None:
             1,
             "",
         ) and err == f"ptxgen: {jobs} compilations at a time; takes 1 or more\n"
+
+
+def test_build_for_a_gpu_that_nothing_serves(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = FakeGpu(compute=(13, 0), max_shared=227 << 10)
+    monkeypatch.setattr("ptxgen.runtime.default_device", lambda: gpu)
+    for argv in ((NAME,), ("--for", "linear", "1", "2", "3")):
+        status, out, err = run("build", *argv)
+        assert (status, out) == (1, "") and err.count("\n") == 1
+        assert "compute capability 13.0" in err and "kernels for 8.0, 8.6" in err
+
+
+def test_packages_that_are_missing_are_named(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, advice in (("matplotlib", "'ptxgen[bench]', or"), ("torch", "torch\n")):
+        monkeypatch.setitem(work._BENCHES, "gemm", ("ptxgen.bench.none", ""))
+
+        def without(module: str, name: str = name) -> None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        monkeypatch.setattr(work.importlib, "import_module", without)
+        status, _, err = run("bench", "gemm")
+        assert status == 1 and f"the benchmark needs the package {name}," in err
+        assert f"pip install {advice}" in err
+        monkeypatch.undo()
 
 
 def test_build_for_a_model(run, cache: Path) -> None:

@@ -26,6 +26,7 @@ from ptxgen.build.compile import (
     compile_cubin,
     compile_job,
     compile_many,
+    compile_pairs,
     compile_ptx,
     normalise_ptx,
     parse_resources,
@@ -487,3 +488,42 @@ def test_failing_progress_callback_is_passed_on(cache: Cache) -> None:
     with pytest.raises(KeyboardInterrupt):
         compile_many(jobs(30), workers=1, cache=cache, progress=progress)
     assert cache.info().entries < 30
+
+
+# -- PTX and cubin at once -------------------------------------------------------
+def test_a_pair_is_what_two_jobs_give_and_one_run_makes_it(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warns = SOURCE.replace("{", "{ int unused_here;", 1)  # which is in the log of both
+    job = Job(warns, "kernel", "sm_90a")
+    separate = [compile_job(j, cache=None) for j in (Job(warns, "kernel", "compute_90a"), job)]
+    assert all("unused_here" in made.log for made in separate)
+    runs: list[str] = []
+    translate = compile_module._translate
+
+    def counted(job: Job) -> tuple[Entry, ...]:
+        runs.append(job.arch)
+        return translate(job)
+
+    toolchain_version()
+    monkeypatch.setattr(compile_module, "_translate", counted)
+    assert [list(pair) for pair in compile_pairs([job], cache=None)] == [separate]
+    assert [list(pair) for pair in compile_pairs([job], cache=cache)] == [separate]
+    assert runs == ["sm_90a", "sm_90a"]
+    # Both are in the cache, for whoever asks for one of them.
+    assert all(compile_job(j, cache=cache).cached for j in (job, job.to_ptx))
+    assert all(made.cached for made in compile_pairs([job], cache=cache)[0])
+    assert len(runs) == 2
+
+
+def test_a_pair_whose_ptx_is_gone_is_completed(cache: Cache) -> None:
+    job = Job(SOURCE, "kernel", "sm_80")
+    compile_job(job, cache=cache)
+    ptx, cubin = compile_pairs([job], cache=cache)[0]
+    assert (ptx.cached, cubin.cached) == (False, True)
+    assert ptx.image == compile_job(job.to_ptx, cache=None).image
+
+
+def test_a_pair_is_of_a_cubin() -> None:
+    with pytest.raises(CompileError, match=r"architecture of a cubin is sm_…, not 'compute_80'"):
+        compile_pairs([Job(SOURCE, "kernel", "compute_80")], cache=None)

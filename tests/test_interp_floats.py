@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ptxgen.interp import floats
+from ptxgen.interp.values import floats
 from ptxgen.reference import f32 as reference
 
 SEED = 20251

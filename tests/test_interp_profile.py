@@ -14,7 +14,7 @@ import ptxgen
 from ptxgen.cli import main
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.interp import GlobalMemory, Program, Settings, launch, parse
-from ptxgen.interp.profile import (
+from ptxgen.interp.run.profile import (
     CLASSES,
     Count,
     Profiler,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ptxgen.interp import race
-from ptxgen.interp.race import Conflict, SharedHistory
+from ptxgen.interp.memory import race
+from ptxgen.interp.memory.race import Conflict, SharedHistory
 
 Ints = NDArray[np.int64]
 

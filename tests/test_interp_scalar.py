@@ -17,8 +17,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ptxgen.errors import PtxError
-from ptxgen.interp.ptx import Immediate, Instruction, Pair, Register
-from ptxgen.interp.scalar import STORAGE, Scalar, constant, lookup
+from ptxgen.interp.text.ptx import Immediate, Instruction, Pair, Register
+from ptxgen.interp.values.scalar import STORAGE, Scalar, constant, lookup
 
 SEED = 20252
 Reference = Callable[..., Any]

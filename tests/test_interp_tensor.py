@@ -7,9 +7,9 @@ import pytest
 from bits import same_bits
 
 from ptxgen.errors import PtxError, SpecError
-from ptxgen.interp import tensor, warp
-from ptxgen.interp.ptx import Immediate, Instruction, Register, Vector
-from ptxgen.interp.tma import TensorMap
+from ptxgen.interp.text.ptx import Immediate, Instruction, Register, Vector
+from ptxgen.interp.units import tensor, warp
+from ptxgen.interp.units.tma import TensorMap
 from ptxgen.reference import half
 from ptxgen.reference.dot16 import dot16
 
@@ -69,7 +69,7 @@ def test_mma(dtype, arch):
     for lane in range(32):
         for i in range(4):
             c_registers[i][:, lane] = c[(slice(None), *c_place(lane, i))]
-    run = tensor.mma(instruction(f"mma.sync.aligned.m16n8k16.row.col.f32.{dtype}.{dtype}.f32"))
+    run = tensor.mma(instruction(f"mma.sync.aligned.m16n8k16.row.col.f32.{dtype}.{dtype}.f32")).run
     d = run(fragments(a, a_place, 4), fragments(b, b_place, 2), c_registers, arch)
     for w in range(warps):
         for m in range(16):
@@ -135,7 +135,7 @@ def test_tile_through_ldmatrix():
     fa = tensor.MatrixMove(4, transposed=False).load(np.array(a_rows)[None])
     fb = tensor.MatrixMove(2, transposed=True).load(np.array(b_rows)[None])
     zero = [np.zeros((1, 32), np.float32)] * 4
-    run = tensor.mma(instruction("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"))
+    run = tensor.mma(instruction("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")).run
     d = run(fa, fb, zero, "sm_90")
     got = np.empty((16, 8), np.float32)
     for lane in range(32):

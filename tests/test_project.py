@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -52,3 +53,21 @@ def test_documents_link_to_files_that_exist() -> None:
     for document in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_long_tests_run_only_when_asked_and_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    gpu: .\n    long: .\n")
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\n@pytest.mark.long\ndef test_long(): pass\n\ndef test_short(): pass\n"
+    )
+
+    def said(*options: str) -> str:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout
+
+    short = said()
+    assert "1 passed, 1 skipped" in short
+    assert "1 long tests were skipped (make test-all runs them)" in short
+    long = said("--long")
+    assert "2 passed" in long and "were skipped" not in long

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ptxgen.errors import OptionError
-from ptxgen.numerics.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS, Plan
+from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, DTYPES, ITEMSIZE, OPERATIONS, TIERS, Plan
 from ptxgen.ops.explaining import pose
 from ptxgen.spec import Key, Problem
 from ptxgen.tiles import TABLES
@@ -81,7 +81,7 @@ class Case:
     @property
     def plan(self) -> Plan:
         """How its contract cuts the reduction."""
-        return OPERATIONS[self.op].plan(self.tier)
+        return OPERATIONS[self.op].plan(CONTRACTS[self.tier][self.dtype])
 
     @property
     def table(self) -> Key:

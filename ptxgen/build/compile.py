@@ -16,12 +16,14 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from types import EllipsisType
-from typing import Any
+from typing import Any, TypeVar
 
 from ptxgen.build.cache import Cache, Entry, Key, default_cache
 from ptxgen.errors import CompileError, OptionError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ _PROGRAM_NAME = b"kernel.cu"
 _UNKEYED = re.compile(
     r"^[ \t]*#[ \t]*include\b.*|\b__(?:DATE|TIME|TIMESTAMP)__\b|\b__has_include\b", re.MULTILINE
 )
+_UNKEYED_WORDS = ("include", "__DATE__", "__TIME__", "__TIMESTAMP__")
+"""One of these stands in all that _UNKEYED finds, and is looked for much faster."""
 _ARCH = re.compile(r"(compute|sm)_(\d{2,3})[af]?")
 _KIND = {"compute": "ptx", "sm": "cubin"}
 
@@ -144,7 +148,8 @@ class Job:
                     f"{self.name}: the option {option!r} is not accepted; a job may add "
                     "--maxrregcount=N, --generate-line-info, --device-debug"
                 )
-        if found := _UNKEYED.search(self.source):
+        suspect = any(word in self.source for word in _UNKEYED_WORDS)
+        if suspect and (found := _UNKEYED.search(self.source)):
             line = self.source.count("\n", 0, found.start()) + 1
             raise CompileError(
                 f"{self.name}: line {line} has {found.group().strip()!r}: a source must hold "
@@ -155,6 +160,11 @@ class Job:
     def kind(self) -> str:
         """``"ptx"`` or ``"cubin"``."""
         return _KIND[self.arch.partition("_")[0]]
+
+    @property
+    def to_ptx(self) -> Job:
+        """The job for the PTX that NVRTC makes on its way to this job's cubin."""
+        return replace(self, arch=self.arch.replace("sm_", "compute_"))
 
     def key(self, nvrtc: str) -> Key:
         """The cache key for an NVRTC version. ``name`` is not in it: it changes nothing."""
@@ -207,13 +217,36 @@ def compile_many(
     caller's thread after each job. The first failure (in time) cancels what has not started and is
     raised.
     """
+    return _together(lambda job: compile_job(job, cache=cache), jobs, workers, progress)
+
+
+def compile_pairs(
+    jobs: Iterable[Job],
+    *,
+    workers: int | None = None,
+    progress: Callable[[int, int, Job], None] | None = None,
+    cache: Cache | EllipsisType | None = ...,
+) -> list[tuple[Compiled, Compiled]]:
+    """The PTX and the cubin of each job, whose architecture is an ``sm_…``, as compile_many does.
+
+    One run of the compiler makes both, and both are cached, each under its own job's key.
+    """
+    return _together(lambda job: _compile_pair(job, cache), jobs, workers, progress)
+
+
+def _together(
+    work: Callable[[Job], T],
+    jobs: Iterable[Job],
+    workers: int | None,
+    progress: Callable[[int, int, Job], None] | None,
+) -> list[T]:
     if workers is not None and workers < 1:
         raise OptionError(f"{workers} compilations at a time; takes 1 or more")
     todo = list(jobs)
     total = len(todo)
-    with ThreadPoolExecutor(workers or _cpus(), thread_name_prefix="nvrtc") as pool:
+    with ThreadPoolExecutor(workers or cpus(), thread_name_prefix="nvrtc") as pool:
         try:
-            futures = {pool.submit(compile_job, job, cache=cache): job for job in todo}
+            futures = {pool.submit(work, job): job for job in todo}
             for done, future in enumerate(as_completed(futures), start=1):
                 future.result()
                 if progress is not None:
@@ -229,6 +262,29 @@ def compile_job(job: Job, *, cache: Cache | EllipsisType | None = ...) -> Compil
     store = default_cache() if cache is ... else cache
     if store is None:
         return _compiled(job, _build(job), cached=False)
+    return _through(store, job, lambda: _build(job))
+
+
+def _compile_pair(job: Job, cache: Cache | EllipsisType | None) -> tuple[Compiled, Compiled]:
+    store = default_cache() if cache is ... else cache
+    _require_kind("cubin", job)
+    if store is None:
+        ptx, cubin = _translate(job)
+        return _compiled(job.to_ptx, ptx, cached=False), _compiled(job, cubin, cached=False)
+    passed: list[Entry] = []
+
+    def build() -> Entry:
+        ptx, cubin = _translate(job)
+        passed.append(ptx)
+        return cubin
+
+    made = _through(store, job, build)
+    ptx_job = job.to_ptx
+    return _through(store, ptx_job, lambda: passed[0] if passed else _build(ptx_job)), made
+
+
+def _through(store: Cache, job: Job, build: Callable[[], Entry]) -> Compiled:
+    """What ``store`` has of ``job``, or else builds."""
     # Loading NVRTC costs more than a warm start may, so a hit trusts the version that is
     # installed; what is stored goes under the version that the compiler itself states.
     installed = _installed_version()
@@ -237,7 +293,7 @@ def compile_job(job: Job, *, cache: Cache | EllipsisType | None = ...) -> Compil
         entry = store.get(job.key(installed), check)
         if entry is not None:
             return _compiled(job, entry, cached=True)
-    entry, cached = store.get_or_build(job.key(toolchain_version()), lambda: _build(job), check)
+    entry, cached = store.get_or_build(job.key(toolchain_version()), build, check)
     return _compiled(job, entry, cached=cached)
 
 
@@ -300,7 +356,8 @@ def _sum(pattern: str, line: str) -> int:
     return sum(map(int, re.findall(pattern, line)))
 
 
-def _cpus() -> int:
+def cpus() -> int:
+    """The CPUs that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
@@ -317,12 +374,16 @@ def _installed_version() -> str | None:
 
 
 def _compile_as(kind: str, job: Job, cache: Cache | EllipsisType | None) -> Compiled:
+    _require_kind(kind, job)
+    return compile_job(job, cache=cache)
+
+
+def _require_kind(kind: str, job: Job) -> None:
     if job.kind != kind:
         prefix = next(p for p, k in _KIND.items() if k == kind)
         raise CompileError(
             f"{job.name}: the architecture of a {kind} is {prefix}_…, not {job.arch!r}"
         )
-    return compile_job(job, cache=cache)
 
 
 def _has_kernel(job: Job, image: bytes) -> bool:
@@ -400,6 +461,11 @@ def _buffer(size: int, fill: Callable[..., tuple[Any, ...]], program: Any) -> by
 
 def _build(job: Job) -> Entry:
     """Compiles ``job`` for the cache; the result does not depend on ``job.name``."""
+    return _translate(job)[-1]
+
+
+def _translate(job: Job) -> tuple[Entry, ...]:
+    """The PTX of ``job``, and its cubin if it is one for a cubin."""
     nvrtc = _nvrtc()
     for variable in _STEERING:
         if value := os.environ.get(variable):
@@ -420,18 +486,18 @@ def _build(job: Job) -> Entry:
         )
         if status != 0:
             raise _failure(job, status.name, log)
-        if job.kind == "ptx":
-            size, fill = nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX
-        else:
-            size, fill = nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN
-        image = _buffer(_call(size, program), fill, program)
+        ptx = _buffer(_call(nvrtc.nvrtcGetPTXSize, program), nvrtc.nvrtcGetPTX, program)
+        cubin = b""
+        if job.kind == "cubin":
+            cubin = _buffer(_call(nvrtc.nvrtcGetCUBINSize, program), nvrtc.nvrtcGetCUBIN, program)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+    # What ptxas says is not of the PTX, whose entry is the same as that of a job for it.
+    text = Entry(normalise_ptx(ptx), {"log": log.partition("ptxas ")[0].rstrip(), "resources": {}})
     if job.kind == "ptx":
-        image = normalise_ptx(image)
-        return Entry(image, {"log": log, "resources": {}})
+        return (text,)
     resources = {name: asdict(r) for name, r in parse_resources(log).items()}
-    return Entry(image, {"log": log, "resources": resources})
+    return text, Entry(cubin, {"log": log, "resources": resources})
 
 
 def normalise_ptx(image: bytes) -> bytes:

@@ -1,21 +1,26 @@
-"""golden check, update, diff: the committed PTX and resource use of every kernel."""
+"""golden check, update, diff: the generated code of every kernel beside what is committed."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptxgen.cli.kernels import selected
+from ptxgen.cli.kernels import UnknownSpecError, find
 from ptxgen.cli.ui import Progress, emit, note, paint, plural, size
-from ptxgen.errors import OptionError
+from ptxgen.errors import OptionError, PtxgenError
 
 if TYPE_CHECKING:
-    from ptxgen.golden import Goldens
+    from ptxgen.golden import Change, Goldens
     from ptxgen.spec import KernelSpec
 
 _SHOWN = 40
+_SECONDS = 0.3  # that a CPU takes for a kernel and an architecture, on the average
 
 
 def add_commands(commands: Any) -> None:
@@ -23,42 +28,77 @@ def add_commands(commands: Any) -> None:
     group = commands.add_parser(
         "golden",
         help="compare the generated code with what is committed",
-        description="golden/ holds the PTX of every kernel and what it takes per architecture. "
-        "A refactor shows no difference; a change shows one that a reviewer can read.",
+        description="golden/ has a line for every kernel and architecture (digests, registers, "
+        "spills, instructions) and the PTX of some. A refactor shows no difference; a change "
+        "shows one that a reviewer can read. docs/goldens.md says more.",
     )
     actions = group.add_subparsers(metavar="ACTION", required=True)
 
     action = actions.add_parser(
         "check",
         help="fail on missing, orphan and stale goldens, on spills and on forbidden instructions",
+        description="Compiles the kernels whose source is not the recorded one, and a sample of "
+        "the others.",
     )
     _common(action)
+    action.add_argument("--all", action="store_true", help="compile every kernel, not a sample")
+    action.add_argument(
+        "--sample",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="kernels from each file of records to compile afresh (default: %(default)s)",
+    )
+    action.add_argument(
+        "--seed", metavar="TEXT", help="which ones (default: the date, so every day others)"
+    )
     action.set_defaults(run=_check)
 
-    action = actions.add_parser("update", help="write the goldens; review and commit the result")
+    action = actions.add_parser(
+        "update",
+        help="write the goldens; review and commit the result",
+        description="Compiles the kernels whose source is not the recorded one.",
+    )
     _common(action)
+    action.add_argument("--all", action="store_true", help="compile every kernel")
     action.set_defaults(run=_update)
 
     action = actions.add_parser(
         "diff",
         help="what changed: numbers first, then text",
-        description="Compares the goldens with what specs and templates make now; with "
-        "--against, the goldens of a git revision with those in the working tree (which "
-        "compiles nothing).",
+        description="Compares the goldens of a revision with the kernels as they are now, or "
+        "with those of another revision. Text is made by each side's own code.",
     )
     _common(action)
     action.add_argument("--stat", action="store_true", help="numbers only, no text")
-    action.add_argument("--against", metavar="REV", help="the older goldens are those of REV")
-    action.add_argument("--to", metavar="REV", help="the newer ones too (with --against)")
+    action.add_argument(
+        "--against", metavar="REV", default="HEAD", help="the older side (default: %(default)s)"
+    )
+    action.add_argument("--to", metavar="REV", help="the newer side (default: the working tree)")
+    action.add_argument(
+        "--limit",
+        type=_count,
+        default=5,
+        metavar="N",
+        help="how many kernels get text, those that changed most first (default: %(default)s)",
+    )
     action.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs")
     action.set_defaults(run=_diff)
 
 
 def _common(action: argparse.ArgumentParser) -> None:
-    action.add_argument("spec", metavar="SPEC", nargs="*", help="kernels (default: all)")
+    action.add_argument(
+        "match", metavar="MATCH", nargs="*", help="kernels, or patterns such as 'mma_nn_*'"
+    )
     action.add_argument(
         "--golden", type=Path, metavar="DIR", help="the folder (default: golden/ of the checkout)"
     )
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number, 0 or more")
+    return int(text)
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
@@ -67,21 +107,63 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return arguments.golden.resolve() if arguments.golden else checkout_folder()
 
 
-def _fresh(specs: Sequence[KernelSpec]) -> Goldens:
-    from ptxgen.golden import build
+def _selected(patterns: Sequence[str]) -> list[KernelSpec]:
+    """The kernels that match one of ``patterns``; all if there are none."""
+    from ptxgen.tiles import SPECS
 
+    chosen: dict[str, KernelSpec] = {}
+    for pattern in patterns or ["*"]:
+        names = [name for name in SPECS if fnmatchcase(name, pattern)]
+        if not names and not set(pattern) & set("*?["):
+            names = [find(pattern).name]  # says what is close
+        if not names and patterns:
+            raise UnknownSpecError(f"no kernel matches {pattern!r}; see ptxgen list")
+        chosen |= {name: SPECS[name] for name in names}
+    return list(chosen.values())
+
+
+def _compiled(specs: Sequence[KernelSpec], why: str, **options: Any) -> Goldens:
+    from ptxgen.build.compile import cpus
+    from ptxgen.golden import arches, build
+
+    if specs:
+        count, workers = sum(len(arches(spec)) for spec in specs), cpus()
+        note(
+            f"compiling {plural(len(specs), 'kernel')} ({why}): {plural(count, 'compilation')} on "
+            f"{plural(workers, 'CPU')}, about {max(1, round(count * _SECONDS / workers))} s"
+        )
     with Progress("compiling") as progress:
-        return build(specs, progress=progress)
+        return build(specs, progress=progress, **options)
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from ptxgen.golden import check, load
+    from ptxgen.build.compile import TOOLCHAIN
+    from ptxgen.golden import changed, check, load, sample
     from ptxgen.tiles import SPECS
 
-    folder = _folder(arguments)
-    specs = selected(arguments.spec)
-    problems = check(load(folder), _fresh(specs), SPECS.values())
-    if arguments.spec:
+    stored = load(_folder(arguments))
+    specs = _selected(arguments.match)
+    if stored.nvrtc not in ("", TOOLCHAIN.nvrtc):
+        differing = []  # all of them, which one sentence says
+    else:
+        known = stored.kernels()
+        differing = [spec for spec in changed(stored, specs) if spec.name in known]
+        emit(f"{plural(len(specs), 'source')} rendered: {len(differing)} not as recorded")
+    fresh = _compiled(differing, "the source, or how it is compiled, has changed")
+    others = [spec for spec in specs if spec not in differing and spec.name in stored.kernels()]
+    seed = arguments.seed or time.strftime("%Y-%m-%d", time.gmtime())
+    if arguments.all:
+        again = _compiled(others, "all", cache=None)
+    else:
+        others = sample(others, arguments.sample, seed)
+        again = _compiled(others, f"a sample, --seed {seed}", cache=None)
+    fresh = replace(
+        fresh,
+        records={**fresh.records, **again.records},
+        texts={**fresh.texts, **again.texts},
+    )
+    problems = check(stored, fresh, SPECS.values())
+    if arguments.match:
         names = {spec.name for spec in specs}
         problems = [p for p in problems if p.kernel in names or p.arch == "*"]
     for problem in problems[:_SHOWN]:
@@ -94,63 +176,134 @@ def _check(arguments: argparse.Namespace) -> int:
             "changed, `ptxgen golden update` accepts it"
         )
         return 1
-    emit(f"goldens: {plural(len(specs), 'kernel')} as committed")
+    emit(
+        f"goldens: {plural(len(specs), 'kernel')} as committed, "
+        f"{len({kernel for _, kernel in fresh.records})} of them compiled and compared"
+    )
     return 0
 
 
 def _update(arguments: argparse.Namespace) -> int:
-    from ptxgen.golden import load, rules, save
+    from ptxgen.build.compile import TOOLCHAIN
+    from ptxgen.golden import changed, check, load, read_by_people, save, textless, updated
     from ptxgen.tiles import SPECS
 
     folder = _folder(arguments)
-    specs = selected(arguments.spec)
-    stored, fresh = load(folder), _fresh(specs)
-    touched = {spec.name for spec in specs} | (stored.kernels() - SPECS.keys())  # orphans go
-    if arguments.spec and stored.nvrtc not in ("", fresh.nvrtc):
+    specs = _selected(arguments.match)
+    stored = load(folder)
+    if arguments.match and stored.nvrtc not in ("", TOOLCHAIN.nvrtc):
         raise OptionError(
-            f"the goldens were made with NVRTC {stored.nvrtc}, now it is {fresh.nvrtc}; "
+            f"the goldens were made with NVRTC {stored.nvrtc}, now it is {TOOLCHAIN.nvrtc}; "
             "update all kernels at once"
         )
-    goldens = stored.replaced(fresh, touched)
-    changed = save(folder, goldens)
-    for name in changed:
+    shown = read_by_people(SPECS.values())
+    todo = [*specs] if arguments.all else changed(stored, specs)
+    lacking = textless(stored, SPECS.values())
+    todo += [spec for spec in specs if spec.name in lacking and spec not in todo]
+    fresh = _compiled(todo, "all" if arguments.all else "changed, or without its text")
+    goldens = updated(stored, fresh, SPECS, shown)
+    changed_files = save(folder, goldens)
+    for name in changed_files:
         emit(name)
-    text = sum(len(ptx) for ptx in goldens.ptx.values())
+    text = sum(len(ptx) for ptx in goldens.texts.values())
     emit(
-        f"goldens: {plural(len(changed), 'file')} changed; {folder.name}/ holds "
+        f"goldens: {plural(len(changed_files), 'file')} changed; {folder.name}/ holds "
         f"{plural(len(goldens.kernels()), 'kernel')}, {size(text)} of PTX"
     )
-    problems = sorted(rules(goldens))
+    problems = [
+        p
+        for p in check(goldens, fresh, SPECS.values())
+        if not arguments.match or p.kind not in ("missing", "orphan")
+    ]
     for problem in problems:
         note(problem)
     return 1 if problems else 0
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    from ptxgen.golden import changes, load, load_revision
+    from ptxgen.golden import Revision, changes
 
     folder = _folder(arguments)
-    names = {spec.name for spec in selected(arguments.spec)} if arguments.spec else None
-    if arguments.to and not arguments.against:
-        raise OptionError("--to REV needs --against REV, the revision to compare it with")
-    if arguments.against:
-        old = load_revision(arguments.against, folder)
-        new = load_revision(arguments.to, folder) if arguments.to else load(folder)
-    else:
-        old, new = load(folder), _fresh(selected(arguments.spec))
-    found = [c for c in changes(old, new) if names is None or c.kernel in names]
-    for change in found:
-        emit(f"{change.status:<8} {paint(change.kernel, 'bold')}")
-        for line in change.numbers:
-            emit(f"  {line}")
-    if not arguments.stat:
+    patterns = arguments.match or ["*"]
+    with ExitStack() as stack:
+        old = stack.enter_context(Revision(arguments.against, folder))
+        if arguments.to:
+            newer = stack.enter_context(Revision(arguments.to, folder))
+            new, make = newer.goldens, newer.text
+        else:
+            new, make = _now(folder, old.goldens, patterns), _text
+        found = [
+            change
+            for change in changes(old.goldens, new)
+            if any(fnmatchcase(change.kernel, pattern) for pattern in patterns)
+        ]
         for change in found:
-            if change.text:
-                emit()
-            for line in change.text:
-                colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-                emit(paint(line, colour) if colour else line)
+            emit(f"{change.status:<8} {paint(change.kernel, 'bold')}")
+            for line in change.numbers:
+                emit(f"  {line}")
+        if not arguments.stat:
+            with_text = sorted(
+                (c for c in found if c.arch), key=lambda change: (-change.weight, change.kernel)
+            )
+            for change in with_text[: arguments.limit]:
+                _show(change, old.name, old.text, arguments.to or "now", make)
+            rest = len(with_text) - arguments.limit
+            if rest > 0:
+                note(f"text of {plural(rest, 'more kernel')} is not shown; --limit N shows N")
     counts = [(s, sum(c.status == s for c in found)) for s in ("added", "removed", "changed")]
     said = ", ".join(f"{count} {status}" for status, count in counts if count)
     note(f"goldens: {said or 'no difference'}")
     return 1 if found and arguments.exit_code else 0
+
+
+def _now(folder: Path, old: Goldens, patterns: Sequence[str]) -> Goldens:
+    """The goldens of the working tree: those on disk that are current, the others compiled."""
+    from ptxgen.golden import changed, load
+    from ptxgen.tiles import SPECS
+
+    specs = [s for s in SPECS.values() if any(fnmatchcase(s.name, p) for p in patterns)]
+    current = load(folder)
+    unknown = changed(current, specs)
+    if unknown:  # perhaps the change has been taken back
+        todo = changed(old, unknown)
+        taken_back = {spec.name for spec in unknown} - {spec.name for spec in todo}
+        fresh = _compiled(todo, "the goldens on disk are of other sources")
+        records = {**old.only(taken_back).records, **fresh.records}
+    else:
+        records = {}
+    kept = current.only({spec.name for spec in specs} - {spec.name for spec in unknown})
+    return replace(current, records={**kept.records, **records})
+
+
+def _text(kernel: str, arch: str) -> str:
+    """The PTX of a kernel as it is now."""
+    from ptxgen.build.compile import compile_ptx
+    from ptxgen.build.render import source
+
+    made = compile_ptx(source(find(kernel)), name=kernel, arch=arch.replace("sm_", "compute_"))
+    return made.text
+
+
+def _show(
+    change: Change,
+    older: str,
+    old: Callable[[str, str], str],
+    newer: str,
+    new: Callable[[str, str], str],
+) -> None:
+    """Prints the difference of one kernel's text."""
+    from ptxgen.golden import text_diff
+
+    emit()
+    try:
+        texts = old(change.kernel, change.arch), new(change.kernel, change.arch)
+    except PtxgenError as error:
+        note(f"no text of {change.kernel}: {error}")
+        return
+    place = f"{change.kernel} for {change.arch}"
+    lines = text_diff(*texts, (f"{place}, {older}", f"{place}, {newer}"))
+    for line in lines:
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        emit(paint(line, colour) if colour else line)
+    if not lines:
+        emit(f"{place}: the texts differ in names of registers alone, or not at all")

@@ -134,13 +134,10 @@ def resources(spec: KernelSpec, goldens: Goldens) -> dict[str, Usage]:
 
 
 def _goldens() -> Goldens:
-    """The checkout's goldens, or none outside of a checkout."""
-    from ptxgen.golden import Goldens, checkout_folder, load
+    """The records of the checkout, or those that were installed."""
+    from ptxgen.golden import recorded
 
-    try:
-        return load(checkout_folder())
-    except OptionError:
-        return Goldens()
+    return recorded()
 
 
 def _list(arguments: argparse.Namespace) -> None:
@@ -491,7 +488,7 @@ def _targets(names: list[str] | None) -> dict[str, str]:
         return {a.name: a.target for a in map(architecture_named, names)}
     try:
         device = default_device()
-        return {architecture(device): device.arch}
-    except DeviceError:
+    except DeviceError:  # a GPU that cannot be used: kernels are built all the same
         found = architecture_named(DEFAULT_ARCH)
         return {found.name: found.target}
+    return {architecture(device): device.arch}

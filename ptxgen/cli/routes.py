@@ -137,7 +137,7 @@ def _prove(arguments: argparse.Namespace) -> int:
     try:
         results = prove(report=report)
     except ModuleNotFoundError as error:
-        raise missing("proving", error, "test") from error
+        raise missing("proving", error) from error
     report.close()
     if arguments.json:
         emit_json([asdict(result) for result in results])

@@ -61,11 +61,13 @@ def pairs(items: Iterable[tuple[str, object]], indent: str = "  ") -> str:
     )
 
 
-def missing(what: str, error: ModuleNotFoundError, extra: str) -> PtxgenError:
-    """The error of a command that needs a package of an extra of this distribution."""
+def missing(what: str, error: ModuleNotFoundError) -> PtxgenError:
+    """The error of a command that needs a package which is no dependency of this one."""
+    extra = {"z3": "test", "matplotlib": "bench"}.get(str(error.name))
+    how = f"'ptxgen[{extra}]', or '.[{extra}]' in a checkout" if extra else str(error.name)
     return PtxgenError(
         f"{what} needs the package {error.name}, which `pip install ptxgen` leaves out; "
-        f"pip install 'ptxgen[{extra}]', or '.[{extra}]' in a checkout"
+        f"pip install {how}"
     )
 
 

@@ -72,7 +72,7 @@ def _bench(arguments: argparse.Namespace) -> int:
     try:
         main = importlib.import_module(arguments.module).main
     except ModuleNotFoundError as error:
-        raise missing("the benchmark", error, "bench") from error
+        raise missing("the benchmark", error) from error
     return int(main(arguments.options) or 0)
 
 

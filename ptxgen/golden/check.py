@@ -1,24 +1,26 @@
-"""What must hold of goldens: they are all there, fresh, and free of what contracts forbid."""
+"""What must hold of goldens: they are all there, fresh, and as contracts and specs want them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from ptxgen.build.compile import TOOLCHAIN
-from ptxgen.golden.diff import usage_change
-from ptxgen.golden.fresh import expected
-from ptxgen.golden.ptx import entries, forbidden, local_depot
-from ptxgen.golden.store import ACCEPTED, Goldens, Key
-from ptxgen.spec import KernelSpec
+from ptxgen.golden.diff import difference
+from ptxgen.golden.fresh import expected, read_by_people, textless
+from ptxgen.golden.ptx import entries, forbidden
+from ptxgen.golden.store import ACCEPTED, Goldens, Key, Record
+from ptxgen.spec import ARCHITECTURES, KernelSpec
 
 
 @dataclass(frozen=True, order=True)
 class Problem:
     """One thing wrong with the goldens.
 
-    ``kind``: "missing", "orphan", "stale", "spill" (local memory without an accepted
-    reason), "unneeded" (an accepted reason without local memory) or "forbidden".
+    ``kind``: "missing", "orphan", "stale", "spill" (local memory without an accepted reason),
+    "unneeded" (an accepted reason without local memory), "forbidden" (an instruction, or a name)
+    or "lacks" (an instruction that its spec expects).
     """
 
     kernel: str
@@ -28,48 +30,91 @@ class Problem:
 
     def __str__(self) -> str:
         detail = f": {self.detail}" if self.detail else ""
-        return f"{self.kind:<9} {self.arch:<11} {self.kernel}{detail}"
+        return f"{self.kind:<9} {self.arch:<7} {self.kernel}{detail}"
 
 
 def check(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> list[Problem]:
     """All problems of the ``stored`` goldens, sorted; none if they are as they must be.
 
-    ``specs`` is every kernel there is; ``fresh`` may have been built from some of them only,
-    and only those can be found stale.
+    ``specs`` is every kernel there is; ``fresh`` is built from those whose inputs have changed,
+    and from any others: only these can be found stale.
     """
-    problems = []
-    wanted, present = expected(specs), stored.ptx.keys() | stored.usage.keys()
-    for arch, kernel in wanted - present:
-        problems.append(Problem(kernel, arch, "missing", "the spec has no golden"))
-    for arch, kernel in present - wanted:
-        problems.append(Problem(kernel, arch, "orphan", "no spec makes this golden"))
-    for (arch, kernel), text in fresh.ptx.items():
-        if stored.ptx.get((arch, kernel), text) != text:
-            problems.append(Problem(kernel, arch, "stale", "its PTX has changed"))
-    for (arch, kernel), use in fresh.usage.items():
-        old = stored.usage.get((arch, kernel), use)
-        if old != use:
-            problems.append(Problem(kernel, arch, "stale", usage_change(old, use)))
-    if stored.nvrtc != TOOLCHAIN.nvrtc and present:
+    return sorted(
+        {
+            *_present(stored, specs),
+            *_stale(stored, fresh, specs),
+            *rules(stored, specs),
+            *rules(fresh, specs),
+            *_local(stored),
+        }
+    )
+
+
+def _present(stored: Goldens, specs: Collection[KernelSpec]) -> Iterator[Problem]:
+    """That there is a record for everything, a text for people, and nothing else."""
+    wanted = expected(specs)
+    for arch, kernel in wanted - stored.records.keys():
+        yield Problem(kernel, arch, "missing", "the spec has no record")
+    for arch, kernel in stored.records.keys() - wanted:
+        yield Problem(kernel, arch, "orphan", "no spec makes this record")
+    shown = read_by_people(specs)
+    for kernel in shown - stored.texts.keys():
+        yield Problem(kernel, "text", "missing", "reviewers read this kernel's PTX")
+    for kernel in stored.texts.keys() - shown:
+        yield Problem(kernel, "text", "orphan", "another kernel's text is kept for this kind")
+    if stored.nvrtc != TOOLCHAIN.nvrtc and stored.records:
         detail = f"made with NVRTC {stored.nvrtc or '?'}, pinned is {TOOLCHAIN.nvrtc}"
-        problems.append(Problem("all kernels", "*", "stale", detail))
-    return sorted([*problems, *rules(stored)])
+        yield Problem("all kernels", "*", "stale", detail)
 
 
-def rules(goldens: Goldens) -> Iterable[Problem]:
-    """What no fresh build is needed for: forbidden instructions and local memory."""
-    for (target, kernel), text in sorted(goldens.ptx.items()):
-        for sentence in forbidden(text):
-            yield Problem(kernel, target, "forbidden", sentence)
+def _stale(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> Iterator[Problem]:
+    for kernel in textless(stored, specs) & stored.texts.keys():
+        yield Problem(kernel, "text", "stale", "the text is not the one of its record")
+    for (arch, kernel), new in fresh.records.items():
+        old = stored.records.get((arch, kernel))
+        if old is None:
+            continue
+        if what := difference(old, new):
+            yield Problem(kernel, arch, "stale", what)
+        elif old.inputs != new.inputs:
+            detail = "the source has changed" if old.inputs else "its line was edited"
+            yield Problem(kernel, arch, "stale", f"{detail}, the PTX has not")
+
+
+def rules(goldens: Goldens, specs: Iterable[KernelSpec]) -> Iterator[Problem]:
+    """What can be said of a kernel by its record, and its text if it is there."""
+    known = {spec.name: spec for spec in specs}
+    for (arch, kernel), record in goldens.records.items():
+        for sentence in forbidden(record.mix):
+            yield Problem(kernel, arch, "forbidden", sentence)
+        if kernel in known:
+            yield from _expected(known[kernel], arch, record)
+    for kernel, text in goldens.texts.items():
         if entries(text) != [kernel]:
             exports = ", ".join(entries(text)) or "nothing"
-            yield Problem(kernel, target, "forbidden", f"exports {exports}, not its own name")
+            yield Problem(kernel, "text", "forbidden", f"exports {exports}, not its own name")
+
+
+def _expected(spec: KernelSpec, arch: str, record: Record) -> Iterator[Problem]:
+    compute = ARCHITECTURES[arch.rstrip("af")].compute
+    for expect in spec.expects:
+        if compute < ARCHITECTURES[expect.since].compute:
+            continue
+        if not record.mix.get(expect.opcode):
+            yield Problem(spec.name, arch, "lacks", expect.opcode)
+        for opcode, count in record.mix.items():
+            if opcode != expect.opcode and any(fnmatchcase(opcode, p) for p in expect.instead_of):
+                detail = f"{count} x {opcode}: the spec expects {expect.opcode} in its place"
+                yield Problem(spec.name, arch, "forbidden", detail)
+
+
+def _local(goldens: Goldens) -> Iterator[Problem]:
+    """That local memory has been accepted where it is used, and nowhere else."""
     used = local_memory(goldens)
-    for (arch, kernel), what in sorted(used.items()):
+    for (arch, kernel), what in used.items():
         if not goldens.accepted.get((arch, kernel), "").strip():
-            detail = f"{what}; {ACCEPTED} has no reason for it"
-            yield Problem(kernel, arch, "spill", detail)
-    for arch, kernel in sorted(goldens.accepted.keys() - used.keys()):
+            yield Problem(kernel, arch, "spill", f"{what}; {ACCEPTED} has no reason for it")
+    for arch, kernel in goldens.accepted.keys() - used.keys():
         detail = f"{ACCEPTED} accepts local memory that the kernel does not use"
         yield Problem(kernel, arch, "unneeded", detail)
 
@@ -77,13 +122,11 @@ def rules(goldens: Goldens) -> Iterable[Problem]:
 def local_memory(goldens: Goldens) -> dict[Key, str]:
     """Every kernel that uses local memory (spills, a stack, a depot), and how much."""
     used = {}
-    for key, text in goldens.ptx.items():
-        if depot := local_depot(text):
-            used[key] = f"{depot} bytes of local arrays"
-    for key, use in goldens.usage.items():
-        if use.spill_stores or use.spill_loads or use.stack:
+    for key, record in goldens.records.items():
+        use = record.usage
+        if use.spill_stores or use.spill_loads or use.stack or record.local:
             used[key] = (
                 f"{use.spill_stores} bytes of spill stores, {use.spill_loads} of spill loads, "
-                f"{use.stack} of stack"
+                f"{use.stack} of stack, {record.local} of arrays"
             )
     return used

@@ -1,90 +1,155 @@
-"""What changed between two sets of goldens: numbers first, then text."""
+"""What changed between two sets of goldens: numbers first, then text that people can read."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TypeVar
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import count
 
-from ptxgen.golden.ptx import instructions
-from ptxgen.golden.store import Goldens, Usage
+from ptxgen.golden.git import diff
+from ptxgen.golden.store import Goldens, Record
 
-T = TypeVar("T")
-
-_SHOWN = 12  # opcodes named in one line; the rest is counted
+_SHOWN = 8  # opcodes named in one line; the rest is counted
+_NAME = re.compile(r"%[a-zA-Z_]+\d+\b|\$L__\w+")
+_NUMBER = re.compile(r"\d+$")
 
 
 @dataclass(frozen=True)
 class Change:
     """How one kernel differs.
 
-    ``status``: "added", "removed" or "changed". ``numbers``: one line per target and
-    architecture. ``text``: a unified diff, line by line, of the PTX that changed (empty for
-    added and removed kernels, whose text is no comparison).
+    ``status``: "added", "removed" or "changed". ``numbers``: a line for the architectures that
+    changed alike. ``arch``: the first one whose PTX is known to differ, or empty. ``weight``: how
+    many instructions came or went there, at least.
     """
 
     kernel: str
     status: str
     numbers: tuple[str, ...]
-    text: tuple[str, ...] = field(repr=False)
+    arch: str
+    weight: int
 
 
 def changes(old: Goldens, new: Goldens) -> Iterator[Change]:
     """Every kernel that differs, by name."""
-    before, after = old.kernels(), new.kernels()
-    for kernel in sorted(before | after):
-        numbers: list[str] = []
-        text: list[str] = []
-        for target, was, now in _pairs(kernel, old.ptx, new.ptx):
-            numbers.append(f"{target:<10} {_mix(was or '', now or '')}")
-            if was and now:
-                text += _unified(f"{target}/{kernel}.ptx", was, now)
-        for arch, used, uses in _pairs(kernel, old.usage, new.usage):
-            numbers.append(f"{arch:<10} {usage_change(used, uses)}")
-        if numbers:
-            both = kernel in before and kernel in after
-            status = "changed" if both else "added" if kernel in after else "removed"
-            yield Change(kernel, status, tuple(numbers), tuple(text))
+    before = {kernel for _, kernel in old.records}
+    after = {kernel for _, kernel in new.records}
+    keys = dict.fromkeys((*old.records, *new.records))
+    differing: dict[str, dict[str, list[str]]] = {}
+    text: dict[str, tuple[str, int]] = {}
+    for arch, kernel in keys:
+        was, now = old.records.get((arch, kernel)), new.records.get((arch, kernel))
+        if sentence := difference(was, now):
+            differing.setdefault(kernel, {}).setdefault(sentence, []).append(arch)
+        if was and now and _recompiled(was, now):
+            text.setdefault(kernel, (arch, sum(map(abs, _moved(was.mix, now.mix).values()))))
+    for kernel in sorted(differing):
+        both = kernel in before and kernel in after
+        status = "changed" if both else "added" if kernel in after else "removed"
+        lines = tuple(f"{', '.join(where)}: {s}" for s, where in differing[kernel].items())
+        yield Change(kernel, status, lines, *text.get(kernel, ("", 0)))
 
 
-def _pairs(
-    kernel: str, old: Mapping[tuple[str, str], T], new: Mapping[tuple[str, str], T]
-) -> Iterator[tuple[str, T | None, T | None]]:
-    """(architecture, old, new) where they differ; None where there is none."""
-    for arch in dict.fromkeys(a for a, k in (*old, *new) if k == kernel):
-        was, now = old.get((arch, kernel)), new.get((arch, kernel))
-        if was != now:
-            yield arch, was, now
+def difference(old: Record | None, new: Record | None) -> str:
+    """What a record says otherwise: ``"registers 126 -> 128, instructions 90 -> 91: …"``.
 
-
-def _mix(old: str, new: str) -> str:
-    """The instruction mix, opcodes with the largest change first."""
-    was, now = instructions(old), instructions(new)
-    total = f"{was.total()} -> {now.total()} instructions"
-    moved = sorted(
-        (op for op in was | now if was[op] != now[op]),
-        key=lambda op: (-abs(now[op] - was[op]), op),
-    )
-    if not moved:
-        return f"{was.total()} instructions, the same mix in another order or with other operands"
-    named = ", ".join(f"{op} {was[op]} -> {now[op]}" for op in moved[:_SHOWN])
-    rest = len(moved) - _SHOWN
-    return f"{total}: {named}" + (f", and {rest} more opcodes" if rest > 0 else "")
-
-
-def usage_change(old: Usage | None, new: Usage | None) -> str:
-    """The numbers that differ, such as ``"registers 126 -> 128"``; a dash where there is none."""
-    was = asdict(old) if old else {}
-    now = asdict(new) if new else {}
-    return ", ".join(
+    Empty if nothing that is known of both differs; a dash stands for what is not there.
+    """
+    was, now = _numbers(old), _numbers(new)
+    said = [
         f"{name.replace('_', ' ')} {was.get(name, '-')} -> {now.get(name, '-')}"
         for name in dict.fromkeys((*was, *now))
         if was.get(name) != now.get(name)
-    )
+    ]
+    if old and new and _recompiled(old, new):
+        moved = _moved(old.mix, new.mix)
+        if not moved:
+            return ", ".join([*said, "the same instructions in another order or otherwise used"])
+        order = sorted(moved, key=lambda op: (-abs(moved[op]), op))
+        said.append(
+            f"instructions {sum(old.mix.values())} -> {sum(new.mix.values())}: "
+            + ", ".join(f"{op} {moved[op]:+d}" for op in order[:_SHOWN])
+            + (f", and {len(order) - _SHOWN} more" if len(order) > _SHOWN else "")
+        )
+    return ", ".join(said)
 
 
-def _unified(name: str, old: str, new: str) -> Iterator[str]:
-    return difflib.unified_diff(
-        old.splitlines(), new.splitlines(), f"old/{name}", f"new/{name}", lineterm=""
-    )
+def _recompiled(old: Record, new: Record) -> bool:
+    """Whether PTX differs; not if that of one is unknown."""
+    return bool(old.ptx and new.ptx) and old.ptx != new.ptx
+
+
+def _numbers(record: Record | None) -> dict[str, int]:
+    if record is None:
+        return {}
+    optional = {"local": record.local} if record.local else {}
+    return asdict(record.usage) | optional
+
+
+def _moved(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
+    changed = {op: new.get(op, 0) - old.get(op, 0) for op in {*old, *new}}
+    return {op: by for op, by in changed.items() if by}
+
+
+# -- text ------------------------------------------------------------------------
+def text_diff(old: str, new: str, names: tuple[str, str] = ("old", "new")) -> list[str]:
+    """A unified diff of PTX, in which registers and labels of ``new`` have ``old``'s names.
+
+    One more instruction renumbers all registers behind it. So the lines of the two are paired
+    first with all names taken away; each name is then that of the old text which it stands
+    beside most often.
+    """
+    return diff(old, renamed(old, new), names)
+
+
+def renamed(old: str, new: str) -> str:
+    """``new`` with the names of registers and labels that ``old`` has for the same things."""
+    before, after = old.splitlines(), new.splitlines()
+    bare = [_NAME.sub(_nameless, line) for line in before]
+    bare_new = [_NAME.sub(_nameless, line) for line in after]
+    votes: Counter[tuple[str, str]] = Counter()
+    for i, j in _pairs(bare, bare_new):
+        votes.update(zip(_names(after[j]), _names(before[i]), strict=True))
+    taken: dict[str, str] = {}
+    used = set()
+    for (ours, theirs), _ in votes.most_common():
+        if ours not in taken and theirs not in used:
+            taken[ours] = theirs
+            used.add(theirs)
+    used |= set(_names(old))
+    spare: Iterator[int] = count(1 + max((int(n) for name in used for n in _tail(name)), default=0))
+    for name in dict.fromkeys(_names(new)):
+        if name not in taken:
+            stem = _NUMBER.sub("", name)
+            taken[name] = name if name not in used else f"{stem}{next(spare)}"
+            used.add(taken[name])
+    return _NAME.sub(lambda match: taken[match[0]], new)
+
+
+def _names(text: str) -> list[str]:
+    return [match[0] for match in _NAME.finditer(text)]
+
+
+def _tail(name: str) -> list[str]:
+    """The number at the end of ``name``."""
+    return [match[0] for match in _NUMBER.finditer(name)]
+
+
+def _nameless(match: re.Match[str]) -> str:
+    """The kind of a name."""
+    return _NUMBER.sub("", match[0])
+
+
+def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The lines that a diff takes for the same, by index."""
+    i = j = 0
+    hunks = diff("\n".join(old) + "\n", "\n".join(new) + "\n", context=0)
+    for line in (*hunks, f"@@ -{len(old) + 1} +{len(new) + 1} @@"):
+        if found := re.match(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", line):
+            start, taken, other, added = (int(n) if n else 1 for n in found.groups())
+            # Where no line was taken, diff names the one before.
+            start, other = start - (taken > 0), other - (added > 0)
+            yield from zip(range(i, start), range(j, other), strict=True)
+            i, j = start + taken, other + added

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
 from types import EllipsisType
 
 from ptxgen.build.cache import Cache
@@ -10,40 +12,108 @@ from ptxgen.build.compile import (
     TOOLCHAIN,
     Compiled,
     Job,
-    compile_many,
+    compile_pairs,
     require_pinned_toolchain,
 )
 from ptxgen.build.render import render
-from ptxgen.errors import CompileError
-from ptxgen.golden.store import Goldens, Key, Usage
+from ptxgen.errors import CompileError, SpecError
+from ptxgen.golden.ptx import local_depot, summary
+from ptxgen.golden.store import Goldens, Key, Record, Usage, digest
 from ptxgen.spec import KernelSpec
 
 ARCHES = ("sm_80", "sm_90a", "sm_120")
-"""Architectures whose resource use is recorded."""
+"""The architectures that records are of. (Of sm_90's PTX, Hopper's own is a superset.)"""
 
-
-def targets(spec: KernelSpec) -> tuple[str, ...]:
-    """The PTX targets of a kernel: portable PTX, or Hopper's if it needs Hopper."""
-    oldest = getattr(spec, "min_arch", "sm_80")
-    return ("compute_80",) if int(oldest.removeprefix("sm_")) < 90 else ("compute_90a",)
+VARIED = frozenset({"layout", "copy_a", "copy_b"})
+"""Fields of specs whose values are written by the same lines of a template, each in its turn: a
+reviewer who has read one has read all."""
 
 
 def arches(spec: KernelSpec) -> tuple[str, ...]:
-    """Those of :data:`ARCHES` that the kernel fits."""
-    return tuple(arch for arch in ARCHES if spec.runs_on(arch.rstrip("af")))
+    """Those of :data:`ARCHES` that the kernel fits. Raises SpecError if it fits none."""
+    fitting = tuple(arch for arch in ARCHES if spec.runs_on(arch.rstrip("af")))
+    if not fitting:
+        raise SpecError(f"{spec.name} runs on none of the recorded architectures, {ARCHES}")
+    return fitting
+
+
+def targets(spec: KernelSpec) -> tuple[str, ...]:
+    """The PTX targets of a kernel: that of the first architecture it fits, for all later ones."""
+    return (arches(spec)[0].replace("sm_", "compute_"),)
 
 
 def expected(specs: Iterable[KernelSpec]) -> set[Key]:
-    """Every golden that ``specs`` must have, by (target or architecture, kernel)."""
-    return {(arch, spec.name) for spec in specs for arch in (*targets(spec), *arches(spec))}
+    """The records that ``specs`` must have."""
+    return {(arch, spec.name) for spec in specs for arch in arches(spec)}
 
 
-def jobs(specs: Iterable[KernelSpec]) -> Iterator[Job]:
-    """The compilations behind the goldens of ``specs``."""
-    for spec in specs:
-        source = render(spec)
-        for arch in (*targets(spec), *arches(spec)):
-            yield Job(source, spec.name, arch)
+def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
+    """The kernels whose PTX is kept as text, for reviewers: of each way to work, the smallest.
+
+    A way to work is a family with a contract and all that a spec says in words (split, order,
+    dtype, …) rather than in numbers, but for :data:`VARIED`. Small is what has little shared
+    memory, then few threads; of several, the first by name.
+    """
+    chosen: dict[tuple[object, ...], str] = {}
+    for spec in sorted(specs, key=lambda spec: (spec.shared_bytes, spec.threads, spec.name)):
+        words = (
+            (entry.name, value)
+            for entry in fields(spec)
+            if entry.name not in VARIED
+            and isinstance(value := getattr(spec, entry.name), str | bool)
+        )
+        chosen.setdefault((type(spec), spec.contract, *words), spec.name)
+    return set(chosen.values())
+
+
+def jobs(spec: KernelSpec) -> list[Job]:
+    """The compilations behind the goldens of ``spec``."""
+    source = render(spec)
+    return [Job(source, spec.name, arch) for arch in arches(spec)]
+
+
+def inputs(spec: KernelSpec) -> dict[str, str]:
+    """Identifies, by architecture, all that a record of ``spec`` follows from.
+
+    That is source, options, architecture, compiler, and the shared memory asked for at launch.
+    """
+    keys = {job.arch: replace(job.key(TOOLCHAIN.nvrtc), format=0) for job in jobs(spec)}
+    return {arch: digest(f"{key.digest} {spec.shared_bytes}") for arch, key in keys.items()}
+
+
+def changed(stored: Goldens, specs: Iterable[KernelSpec]) -> list[KernelSpec]:
+    """Those of ``specs`` whose records, if any, were made from something else than now."""
+    known: dict[str, dict[str, str]] = {}
+    for (arch, kernel), record in stored.records.items():
+        known.setdefault(kernel, {})[arch] = record.inputs
+    return [spec for spec in specs if known.get(spec.name) != inputs(spec)]
+
+
+def textless(stored: Goldens, specs: Iterable[KernelSpec]) -> set[str]:
+    """The kernels whose text is not there, or not the recorded one, though people read it."""
+    return {
+        spec.name
+        for spec in specs
+        if (record := stored.records.get((arches(spec)[0], spec.name))) is not None
+        and digest(stored.texts.get(spec.name, "")) != record.ptx
+    } & read_by_people(specs)
+
+
+def group(spec: KernelSpec) -> str:
+    """The file that has the records of ``spec``."""
+    return f"{spec.family}_{spec.dtype}"
+
+
+def sample(specs: Iterable[KernelSpec], count: int, seed: str) -> list[KernelSpec]:
+    """Up to ``count`` of ``specs`` from each file of records, at random: ``seed`` says which."""
+    files: dict[str, list[KernelSpec]] = {}
+    for spec in sorted(specs, key=lambda spec: spec.name):
+        files.setdefault(group(spec), []).append(spec)
+    return [
+        spec
+        for name, those in sorted(files.items())
+        for spec in random.Random(f"{seed} {name}").sample(those, min(count, len(those)))
+    ]
 
 
 def build(
@@ -53,18 +123,39 @@ def build(
     workers: int | None = None,
     cache: Cache | EllipsisType | None = ...,
 ) -> Goldens:
-    """Renders and compiles ``specs``. Raises CompileError, also for another NVRTC version."""
+    """Renders and compiles ``specs``; all have their text. Raises CompileError, also for another
+    NVRTC version.
+    """
     require_pinned_toolchain()
     kernels = {spec.name: spec for spec in specs}
-    ptx, usage = {}, {}
-    for made in compile_many(
-        jobs(kernels.values()), progress=progress, workers=workers, cache=cache
-    ):
-        if made.kind == "ptx":
-            ptx[made.arch, made.name] = made.text
-        else:
-            usage[made.arch, made.name] = usage_of(kernels[made.name], made)
-    return Goldens(TOOLCHAIN.nvrtc, ptx, usage)
+    todo = [job for spec in kernels.values() for job in jobs(spec)]
+    records: dict[Key, Record] = {}
+    texts: dict[str, str] = {}
+    made_from = {spec.name: inputs(spec) for spec in kernels.values()}
+    pairs = compile_pairs(todo, progress=progress, workers=workers, cache=cache)
+    for job, (ptx, cubin) in zip(todo, pairs, strict=True):
+        spec, text = kernels[job.name], ptx.text
+        texts.setdefault(job.name, text)
+        records[job.arch, job.name] = Record(
+            group(spec),
+            made_from[job.name][job.arch],
+            digest(text),
+            len(ptx.image),
+            usage_of(spec, cubin),
+            local_depot(text),
+            summary(text),
+        )
+    return Goldens(TOOLCHAIN.nvrtc, records, texts)
+
+
+def updated(
+    stored: Goldens, fresh: Goldens, specs: Mapping[str, KernelSpec], shown: set[str]
+) -> Goldens:
+    """``stored`` with what is ``fresh``, for the kernels that there are; ``shown`` keep a text."""
+    present = {key: r for key, r in stored.records.items() if key[1] not in fresh.kernels()}
+    records = {key: r for key, r in (present | dict(fresh.records)).items() if key[1] in specs}
+    texts = {k: t for k, t in {**stored.texts, **fresh.texts}.items() if k in shown}
+    return Goldens(fresh.nvrtc, records, texts, stored.accepted)
 
 
 def usage_of(spec: KernelSpec, made: Compiled) -> Usage:

@@ -4,10 +4,64 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import cache
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LABEL = re.compile(r"(?:[\w$%]+:)?[\s{}]*")
 _OPCODE = re.compile(r"(?:@!?%?[\w$]+\s+)?([a-z]\w*(?:[.:]+\w+)*)")
+
+FORBIDDEN = {
+    "atomics have no order of summation": ("atom.*", "red.*", "multimem.*", "cp.reduce.*"),
+    "no document gives the bits of an approximation": ("*.approx", "*.approx.*", "div.full.*"),
+    "subnormals are inside the contract": ("*.ftz", "*.ftz.*"),
+}
+"""Opcodes that no kernel may have, by the reason."""
+
+_WHOLE = 0
+_KEPT: tuple[tuple[str, int], ...] = (
+    *((pattern, _WHOLE) for patterns in FORBIDDEN.values() for pattern in patterns),
+    # The arithmetic whose order and roundings a contract fixes. (A rounding means floats.)
+    ("wgmma.mma_async.*", _WHOLE),
+    ("mma.*", _WHOLE),
+    ("wgmma.*", 2),
+    ("fma.*", _WHOLE),
+    ("*.r[nzmp].*", _WHOLE),
+    ("add.f*", _WHOLE),
+    ("sub.f*", _WHOLE),
+    ("mul.f*", _WHOLE),
+    ("sqrt.*", _WHOLE),
+    # Memory: how wide, and by which way.
+    ("ld.param.*", 2),
+    ("ld.*", _WHOLE),
+    ("st.*", _WHOLE),
+    ("ldu.*", _WHOLE),
+    ("cp.async.bulk.*", 4),
+    ("cp.async.*", 3),
+    ("ldmatrix.*", 1),
+    ("stmatrix.*", 1),
+    ("prefetch*", 2),
+    # Who waits for whom.
+    ("bar.*", 2),
+    ("barrier.*", 3),
+    ("mbarrier.*", 2),
+    ("fence.*", 2),
+    ("membar.*", 2),
+    ("griddepcontrol.*", _WHOLE),
+    ("setmaxnreg.*", 2),
+    ("shfl.*", 1),
+    ("vote.*", 1),
+    # Where the rest may go wrong.
+    ("call*", 1),
+    ("bra*", 1),
+    ("div.*", _WHOLE),
+    ("rem.*", _WHOLE),
+)
+"""What records count: the first pattern that an opcode matches says how many of its words, told
+apart by dots, are kept. Whatever matches none is counted as :data:`OTHER`."""
+
+OTHER = "other"
 
 
 def instructions(text: str) -> Counter[str]:
@@ -26,22 +80,34 @@ def instructions(text: str) -> Counter[str]:
     return found
 
 
-def forbidden(text: str) -> list[str]:
-    """What a kernel must never hold, as sentences; usually none.
+def summary(text: str) -> dict[str, int]:
+    """The instructions of ``text`` that matter, by what records call them; sorted.
 
-    Atomics, because the order of their additions is nobody's; approximations and
-    flushing subnormals, because no contract allows them.
+    >>> summary("add.s32 %r1, %r2, %r3; fma.rn.f32 %f1, %f2, %f3, %f4; bra.uni L; bra M;")
+    {'bra': 2, 'fma.rn.f32': 1, 'other': 1}
     """
-    said = []
-    for opcode, count in sorted(instructions(text).items()):
-        base, *modifiers = opcode.split(".")
-        if base in ("atom", "red", "multimem") or (base == "cp" and "reduce" in modifiers):
-            said.append(f"{count} x {opcode}: atomics have no order of summation")
-        if "approx" in modifiers or (base == "div" and "full" in modifiers):
-            said.append(f"{count} x {opcode}: no document gives the bits of an approximation")
-        if "ftz" in modifiers:
-            said.append(f"{count} x {opcode}: subnormals are inside the contract")
-    return said
+    found: Counter[str] = Counter()
+    for opcode, count in instructions(text).items():
+        found[_kept(opcode)] += count
+    return dict(sorted(found.items()))
+
+
+@cache
+def _kept(opcode: str) -> str:
+    for pattern, words in _KEPT:
+        if fnmatchcase(opcode, pattern):
+            return ".".join(opcode.split(".")[: words or None])
+    return OTHER
+
+
+def forbidden(mix: Mapping[str, int]) -> list[str]:
+    """What a kernel must never hold, as sentences; usually none."""
+    return [
+        f"{count} x {opcode}: {reason}"
+        for opcode, count in sorted(mix.items())
+        for reason, patterns in FORBIDDEN.items()
+        if any(fnmatchcase(opcode, pattern) for pattern in patterns)
+    ]
 
 
 def entries(text: str) -> list[str]:

@@ -1,23 +1,31 @@
-"""Reading and writing goldens: from a folder, and from a git revision."""
+"""Goldens as files: a line for every kernel and architecture, and texts for people.
+
+::
+
+    golden/records/compiler.json        the compiler's version and options
+    golden/records/<family>_<dtype>.jsonl   a line per kernel and architecture, sorted
+    golden/ptx/<kernel>.ptx             PTX, of the kernels that a reviewer reads
+    golden/accepted_spills.json         why a kernel may use local memory; people's
+"""
 
 from __future__ import annotations
 
-import io
+import hashlib
 import json
 import re
-import subprocess
-import tarfile
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.golden.ptx import local_depot, summary
 
-T = TypeVar("T")
-
-RESOURCES = "resources.json"
+RECORDS = "records"
+COMPILER = f"{RECORDS}/compiler.json"
+TEXTS = "ptx"
 ACCEPTED = "accepted_spills.json"
+_LEGACY = "resources.json"  # of revisions that had all PTX as text
 
 
 @dataclass(frozen=True)
@@ -34,38 +42,63 @@ class Usage:
     shared: int
 
 
+@dataclass(frozen=True)
+class Record:
+    """What is committed of one kernel on one architecture.
+
+    ``inputs`` identifies all that the rest follows from: source, options, architecture and
+    compiler; empty where that is unknown. ``ptx`` identifies the PTX of ``size`` bytes, in which
+    ``mix`` counts instructions and ``local`` the bytes of arrays in local memory. ``group`` is the
+    file that has the record.
+    """
+
+    group: str
+    inputs: str
+    ptx: str
+    size: int
+    usage: Usage
+    local: int = 0
+    mix: Mapping[str, int] = field(default_factory=dict)
+
+
 Key = tuple[str, str]
-"""(PTX target or architecture, kernel)."""
+"""(architecture, kernel)."""
 
 
 @dataclass(frozen=True)
 class Goldens:
     """A set of goldens.
 
-    ``ptx`` by (target, kernel), ``usage`` by (architecture, kernel); ``nvrtc`` is the version
-    that made them; ``accepted`` gives the reason why a kernel may use local memory, by
-    (target or architecture, kernel).
+    ``texts`` has PTX by kernel, for the first of its architectures; ``nvrtc`` is the version that
+    made all; ``accepted`` gives the reason why a kernel may use local memory.
     """
 
     nvrtc: str = ""
-    ptx: Mapping[Key, str] = field(default_factory=dict, repr=False)
-    usage: Mapping[Key, Usage] = field(default_factory=dict, repr=False)
+    records: Mapping[Key, Record] = field(default_factory=dict, repr=False)
+    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
     accepted: Mapping[Key, str] = field(default_factory=dict)
+
+    @property
+    def usage(self) -> dict[Key, Usage]:
+        """What kernels take."""
+        return {key: record.usage for key, record in self.records.items()}
 
     def kernels(self) -> set[str]:
         """The kernels that have any golden."""
-        return {kernel for _, kernel in (*self.ptx, *self.usage)}
+        return {kernel for _, kernel in self.records} | self.texts.keys()
 
-    def replaced(self, new: Goldens, kernels: Collection[str]) -> Goldens:
-        """These goldens with those of ``kernels`` taken from ``new``."""
-
-        def mixed(old: Mapping[Key, T], fresh: Mapping[Key, T]) -> dict[Key, T]:
-            kept = {key: value for key, value in old.items() if key[1] not in kernels}
-            return kept | {key: value for key, value in fresh.items() if key[1] in kernels}
-
-        return Goldens(
-            new.nvrtc, mixed(self.ptx, new.ptx), mixed(self.usage, new.usage), self.accepted
+    def only(self, kernels: set[str]) -> Goldens:
+        """The goldens of some kernels."""
+        return replace(
+            self,
+            records={key: r for key, r in self.records.items() if key[1] in kernels},
+            texts={kernel: text for kernel, text in self.texts.items() if kernel in kernels},
         )
+
+
+def digest(text: str) -> str:
+    """Identifies a text: half a sha256, hex."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def checkout_folder() -> Path:
@@ -73,58 +106,36 @@ def checkout_folder() -> Path:
     checkout = Path(__file__).resolve().parents[2]
     if not (checkout / "pyproject.toml").is_file():
         raise OptionError(
-            "ptxgen is installed without its goldens, which are part of a checkout; "
-            "pip install -e a checkout, or name a folder with --golden DIR"
+            "this wants a checkout: goldens, and the revisions to compare them with, are not "
+            "installed with ptxgen; pip install -e a checkout, or name a folder with --golden DIR"
         )
     return checkout / "golden"
 
 
+def recorded() -> Goldens:
+    """The records of this very ptxgen: the checkout's, or those that a wheel has."""
+    try:
+        return load(checkout_folder())
+    except OptionError:
+        return load(Path(__file__).parent)
+
+
 def load(folder: Path) -> Goldens:
     """The goldens in ``folder`` (none if it does not exist)."""
-    paths = [*folder.glob("*.json"), *folder.glob("*/*.ptx")]
-    return _parse({p.relative_to(folder).as_posix(): p.read_bytes() for p in paths}, str(folder))
-
-
-def load_revision(revision: str, folder: Path) -> Goldens:
-    """The goldens that ``folder`` had in a git revision.
-
-    Raises OptionError when git does not know the revision (or is not there).
-    """
-    try:
-        archive = subprocess.run(
-            ["git", "archive", "--format=tar", f"{revision}:./{folder.name}"],
-            cwd=folder.parent,
-            capture_output=True,
-            check=True,
-        ).stdout
-    except FileNotFoundError:
-        raise OptionError("git is not installed, so there are no revisions to compare") from None
-    except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip().splitlines()
-        reason = said[-1] if said else f"git archive ended with {error.returncode}"
-        raise OptionError(
-            f"no goldens in revision {revision!r} ({reason}); takes a commit, tag or branch "
-            f"that has {folder.name}/"
-        ) from None
-    files = {}
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        for member in tar:
-            content = tar.extractfile(member)
-            if content is not None:
-                files[member.name] = content.read()
-    return _parse(files, revision)
+    paths = [*folder.glob("*.json"), *folder.glob(f"{RECORDS}/*"), *folder.glob(f"{TEXTS}/*.ptx")]
+    files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in paths if p.is_file()}
+    return parse(files, str(folder))
 
 
 def save(folder: Path, goldens: Goldens) -> list[str]:
     """Makes ``folder`` hold exactly ``goldens``; returns the files that changed.
 
-    Orphans are removed. The accepted spills are people's, so they are never written.
+    The accepted spills are people's, so they are never written.
     """
     wanted = _format(goldens)
     present = {
         path.relative_to(folder).as_posix(): path
-        for path in (folder / RESOURCES, *folder.glob("*/*.ptx"))
-        if path.is_file()
+        for path in (*folder.glob(f"{RECORDS}/*.json*"), *folder.glob(f"{TEXTS}/*.ptx"))
     }
     changed = []
     for name in sorted(wanted.keys() | present.keys()):
@@ -139,51 +150,101 @@ def save(folder: Path, goldens: Goldens) -> list[str]:
     return changed
 
 
-def _format(goldens: Goldens) -> dict[str, bytes]:
-    """The files of ``goldens``; one line per kernel and architecture in resources.json."""
-    files = {f"{t}/{kernel}.ptx": text.encode() for (t, kernel), text in goldens.ptx.items()}
-    blocks = []
-    for kernel in sorted({kernel for _, kernel in goldens.usage}):
-        rows = [
-            f"      {json.dumps(arch)}: {json.dumps(asdict(use))}"
-            for (arch, name), use in sorted(goldens.usage.items(), key=lambda i: _by_number(i[0]))
-            if name == kernel
-        ]
-        blocks.append(f"    {json.dumps(kernel)}: {{\n" + ",\n".join(rows) + "\n    }")
-    text = f'{{\n  "nvrtc": {json.dumps(goldens.nvrtc)},\n  "kernels": {{\n'
-    files[RESOURCES] = (text + ",\n".join(blocks) + "\n  }\n}\n").encode()
-    return files
-
-
-def _by_number(key: Key) -> tuple[int, str]:
-    """Sorts sm_80 before sm_120."""
-    digits = re.search(r"\d+", key[0])
-    return (int(digits[0]) if digits else 0, key[0])
-
-
-def _parse(files: Mapping[str, bytes], where: str) -> Goldens:
-    ptx = {}
-    for name, content in files.items():
-        target, slash, file = name.partition("/")
-        if slash and file.endswith(".ptx"):
-            ptx[target, file.removesuffix(".ptx")] = content.decode()
+def parse(files: Mapping[str, bytes], where: str) -> Goldens:
+    """Goldens from files, by name in their folder."""
+    if _LEGACY in files:
+        return _parse_legacy(files)
+    name = COMPILER
     try:
-        resources = json.loads(files.get(RESOURCES, b'{"nvrtc": "", "kernels": {}}'))
-        usage = {
-            (arch, kernel): Usage(**use)
-            for kernel, by_arch in resources["kernels"].items()
-            for arch, use in by_arch.items()
-        }
+        nvrtc = str(json.loads(files.get(COMPILER, b'{"nvrtc": ""}'))["nvrtc"])
+        records: dict[Key, Record] = {}
+        for name in sorted(files):
+            if name.startswith(f"{RECORDS}/") and name.endswith(".jsonl"):
+                group = Path(name).stem
+                records |= dict(_record(row, group) for row in files[name].decode().splitlines())
+        name = ACCEPTED
         accepted = {
             (arch, kernel): str(reason)
             for kernel, by_arch in json.loads(files.get(ACCEPTED, b"{}")).items()
             for arch, reason in by_arch.items()
         }
-        nvrtc = str(resources["nvrtc"])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
+        remedy = (
+            'it is {"<kernel>": {"<arch>": "<reason>"}}'
+            if name == ACCEPTED
+            else "take the file of another commit, or remove it: `ptxgen golden update` writes it"
+        )
         raise PtxgenError(
-            f"{RESOURCES} or {ACCEPTED} of {where} cannot be read ({type(error).__name__}: "
-            f"{error}); `ptxgen golden update` writes the first, the second is "
-            '{"<kernel>": {"<arch>": "<reason>"}}'
+            f"{name} of {where} cannot be read ({type(error).__name__}: {error}); " + remedy
         ) from error
-    return Goldens(nvrtc, ptx, usage, accepted)
+    texts = {
+        Path(name).stem: content.decode()
+        for name, content in files.items()
+        if name.startswith(f"{TEXTS}/") and name.endswith(".ptx")
+    }
+    return Goldens(nvrtc, records, texts, accepted)
+
+
+def _format(goldens: Goldens) -> dict[str, bytes]:
+    from ptxgen.build.compile import BASE_OPTIONS, CUBIN_OPTIONS
+
+    compiler = {"nvrtc": goldens.nvrtc, "options": [*BASE_OPTIONS, *CUBIN_OPTIONS]}
+    files = {COMPILER: (json.dumps(compiler, indent=2) + "\n").encode()}
+    groups: dict[str, list[str]] = {}
+    for key in sorted(goldens.records, key=lambda key: (key[1], _number(key[0]))):
+        record = goldens.records[key]
+        groups.setdefault(record.group, []).append(_row(key, record))
+    for group, rows in groups.items():
+        files[f"{RECORDS}/{group}.jsonl"] = "".join(f"{row}\n" for row in rows).encode()
+    for kernel, text in goldens.texts.items():
+        files[f"{TEXTS}/{kernel}.ptx"] = text.encode()
+    return files
+
+
+def _number(arch: str) -> tuple[int, str]:
+    """Sorts sm_80 before sm_120."""
+    digits = re.search(r"\d+", arch)
+    return (int(digits[0]) if digits else 0, arch)
+
+
+def _row(key: Key, record: Record) -> str:
+    """A record's line: what is zero is left out, and what is there is sealed by its digest."""
+    arch, kernel = key
+    optional = {**asdict(record.usage), "local": record.local}
+    row: dict[str, Any] = {"kernel": kernel, "arch": arch, "inputs": record.inputs}
+    row |= {"ptx": record.ptx, "size": record.size}
+    row |= {name: value for name, value in optional.items() if value}
+    row["mix"] = dict(record.mix)
+    return json.dumps(row | {"seal": _seal(row)})
+
+
+def _seal(row: Mapping[str, Any]) -> str:
+    return digest(json.dumps(row))[:8]
+
+
+def _record(line: str, group: str) -> tuple[Key, Record]:
+    """The record of a line. An edited line is one of unknown inputs, so it is made again."""
+    row = json.loads(line)
+    seal = row.pop("seal", "")
+    inputs = row["inputs"] if seal == _seal(row) else ""
+    usage = Usage(*(row.get(name, 0) for name in Usage.__dataclass_fields__))
+    record = Record(group, inputs, row["ptx"], row["size"], usage, row.get("local", 0), row["mix"])
+    return (row["arch"], row["kernel"]), record
+
+
+def _parse_legacy(files: Mapping[str, bytes]) -> Goldens:
+    """Goldens of the time when all PTX was kept as text, by target, and nothing as digest."""
+    texts = {}
+    records = {}
+    made = {name.rpartition("/")[2]: content.decode() for name, content in files.items()}
+    resources = json.loads(files[_LEGACY])
+    for kernel, by_arch in resources["kernels"].items():
+        text = made.get(f"{kernel}.ptx", "")
+        for place, (arch, use) in enumerate(by_arch.items()):
+            record = Record("", "", "", 0, Usage(**use))
+            if place == 0 and text:  # the target is the first architecture's
+                mix, size = summary(text), len(text.encode())
+                record = Record("", "", digest(text), size, record.usage, local_depot(text), mix)
+                texts[kernel] = text
+            records[arch, kernel] = record
+    return Goldens(str(resources["nvrtc"]), records, texts)

@@ -4,9 +4,9 @@
 arrays in :class:`GlobalMemory`. Most users want the device on top, ``ptxgen.use_device("cpu")``.
 """
 
-from ptxgen.interp.decode import Program
-from ptxgen.interp.machine import Observer, Settings, launch
-from ptxgen.interp.memory import GlobalMemory
-from ptxgen.interp.ptx import Module, parse
+from ptxgen.interp.memory.allocations import GlobalMemory
+from ptxgen.interp.run.machine import Observer, Settings, launch
+from ptxgen.interp.run.program import Program
+from ptxgen.interp.text.ptx import Module, parse
 
 __all__ = ["GlobalMemory", "Module", "Observer", "Program", "Settings", "launch", "parse"]

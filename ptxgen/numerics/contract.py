@@ -18,6 +18,12 @@ For one output element with the operand vectors ``a`` and ``b`` of length K:
 Inf and subnormals are inside the contract (no flush to zero); any NaN equals any NaN.
 An empty reduction (K = 0) gives a total of +0.0. Operands of 16 bits are brought to f32 exactly.
 
+The ``fma64`` contract, version 1
+---------------------------------
+The same for operands of f64, with f64 wherever ``fma`` says f32; it has no activations yet. On
+sm_90, where this was measured, a step of ``mma.sync`` in f64 is such an fma, k's ascending, so that
+tensor cores return these bits, too.
+
 The ``tc16`` contract, version 1
 --------------------------------
 The same for operands of 16 bits on tensor cores, with another chain: a chunk is taken in groups
@@ -28,8 +34,8 @@ ascending, from +0.0; then ``acc = acc + 0.0``. ``dot16`` is the hardware's own 
 A *plan* is the rule that picks the chunk length. It reads the dimensions of the product
 ``C[M, N] = A[M, K] @ B[K, N]``. :data:`ROWS` serves forward, input gradient and ``matmul``
 and must not look at M, from which strict batch invariance follows. :data:`BATCH` serves
-the weight gradient, whose reduction index is the batch itself. :data:`TC_ROWS` and
-:data:`TC_BATCH` do so for ``tc16``.
+the weight gradient, whose reduction index is the batch itself. :data:`ROWS64` and
+:data:`BATCH64` do so for ``fma64``, :data:`TC_ROWS` and :data:`TC_BATCH` for ``tc16``.
 """
 
 from __future__ import annotations
@@ -45,10 +51,6 @@ from ptxgen.numerics.dtype import ITEMSIZE as ITEMSIZE
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 """Epilogue activations; the index is the code that kernels receive."""
 
-TIERS: dict[str, tuple[str, ...]] = {"simt": ("f32", "bf16", "f16"), "tc": ("bf16", "f16")}
-"""The dtypes that each tier has kernels for."""
-AUTO_TIER = {"f32": "simt", "bf16": "tc", "f16": "tc"}
-"""The tier that ``tier="auto"`` stands for, by dtype."""
 
 M, N, K = var("M"), var("N"), var("K")
 
@@ -67,13 +69,32 @@ class Contract:
     """The tier that it belongs to."""
     accumulator: str = "f32"
     """The dtype of chains and partial sums."""
+    activations: bool = True
+    """Whether an epilogue may have one."""
 
     def __str__(self) -> str:
         return f"{self.name}/{self.version}"
 
 
 FMA = Contract("fma", 1, "acc = fma_rn(a[k], b[k], acc), k ascending", "simt")
+FMA64 = Contract(
+    "fma64",
+    1,
+    "acc = fma_rn(a[k], b[k], acc) in f64, k ascending",
+    "simt",
+    accumulator="f64",
+    activations=False,
+)
 TC16 = Contract("tc16", 1, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending", "tc")
+CONTRACTS = {
+    "simt": {"f32": FMA, "f64": FMA64, "bf16": FMA, "f16": FMA},
+    "tc": {"bf16": TC16, "f16": TC16},
+}
+"""The contract of products by tier and dtype of the operands."""
+TIERS: dict[str, tuple[str, ...]] = {tier: tuple(of) for tier, of in CONTRACTS.items()}
+"""The dtypes that each tier has kernels for."""
+AUTO_TIER = {dtype: "simt" for dtype in TIERS["simt"]} | {dtype: "tc" for dtype in TIERS["tc"]}
+"""The tier that ``tier="auto"`` stands for, by dtype."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +192,20 @@ BATCH = Plan(
 )
 """About 2^24 partial sums in all, in at most 128 chunks of at least 128 to 1024."""
 
+ROWS64 = Plan(
+    "rows",
+    select((N <= 2048) & (K >= 2048), _granular(ceil_div(K, 4)), K),
+    batch_invariant=True,
+)
+"""Four chunks where a row has few outputs and a long reduction, else one chain."""
+
+BATCH64 = Plan(
+    "batch",
+    _granular(maximum(ceil_div(K, minimum(maximum(const(1 << 19) // (M * N), 1), 32)), const(128))),
+    batch_invariant=False,
+)
+"""About 2^19 partial sums in all, in at most 32 chunks of at least 128."""
+
 TC_ROWS = Plan("rows", K, batch_invariant=True)
 """One chain: tensor cores are fast enough for it where f32 is not."""
 
@@ -188,10 +223,11 @@ TC_BATCH = Plan(
 """About 128 tiles of 192 x 192 partial sums, in at most 16 chunks of at least 512 to 4096."""
 
 PLANS = {
-    "simt": {plan.name: plan for plan in (ROWS, BATCH)},
-    "tc": {plan.name: plan for plan in (TC_ROWS, TC_BATCH)},
+    FMA.name: {plan.name: plan for plan in (ROWS, BATCH)},
+    FMA64.name: {plan.name: plan for plan in (ROWS64, BATCH64)},
+    TC16.name: {plan.name: plan for plan in (TC_ROWS, TC_BATCH)},
 }
-"""The plans of each tier by name."""
+"""The plans of each contract by name."""
 
 
 @dataclass(frozen=True)
@@ -217,9 +253,9 @@ class Operation:
     plan_name: str
     products: Mapping[str, Product]
 
-    def plan(self, tier: str) -> Plan:
-        """The plan of its contract in a tier."""
-        return PLANS[tier][self.plan_name]
+    def plan(self, contract: Contract) -> Plan:
+        """Its plan under a contract."""
+        return PLANS[contract.name][self.plan_name]
 
 
 OPERATIONS = {

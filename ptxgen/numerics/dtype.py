@@ -6,9 +6,9 @@ from typing import Any
 
 from ptxgen.errors import DtypeError
 
-DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+DTYPES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16"}
 """Operand dtypes, and their names in specs."""
-ITEMSIZE = {"f32": 4, "bf16": 2, "f16": 2}
+ITEMSIZE = {"f32": 4, "f64": 8, "bf16": 2, "f16": 2}
 """Bytes of an element."""
 SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}
 """A dtype's name in specs, from that or from its full name."""

@@ -6,14 +6,15 @@ its contract for readers. ``gemm`` reads products; ``run`` and ``launch`` carry 
 
 from __future__ import annotations
 
-from ptxgen.ops import gemm
+from ptxgen.ops import gemm, rows
 from ptxgen.ops.dgrad import linear_dgrad
 from ptxgen.ops.forward import linear
 from ptxgen.ops.op import Op
 from ptxgen.ops.product import matmul
+from ptxgen.ops.rows import logsumexp
 from ptxgen.ops.wgrad import linear_wgrad
 
-__all__ = ["OPS", "linear", "linear_dgrad", "linear_wgrad", "matmul"]
+__all__ = ["OPS", "linear", "linear_dgrad", "linear_wgrad", "logsumexp", "matmul"]
 
-OPS: dict[str, Op] = {**gemm.OPS}
+OPS: dict[str, Op] = {**gemm.OPS, rows.OP.name: rows.OP}
 """Every operation by name."""

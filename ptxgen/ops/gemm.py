@@ -13,8 +13,8 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.activation import CODES
-from ptxgen.numerics.contract import AUTO_TIER, DTYPES, OPERATIONS, TIERS, Operation, Product
-from ptxgen.numerics.dtype import name_of
+from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, OPERATIONS, TIERS, Operation, Product
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
 from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.op import Op, Options, Question, Result
@@ -24,7 +24,7 @@ from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32, Problem
 from ptxgen.tiles import SPECS, TABLES
 
 RESULT_F32 = frozenset({"linear_wgrad"})
-"""Operations whose result is float32 unless something else is asked for, or operands are wider."""
+"""Operations whose result is as wide as their sums, unless something else is asked for."""
 
 _TRANSPOSED = {"N": "T", "T": "N"}
 _PARAMETERS = ("a", "b")
@@ -93,6 +93,9 @@ def read(
     names = [operation.arguments[i] for i in product.operands]
     dtype, tier = _kind(operation, views, options["tier"])
     wanted = _result_dtype(operation, views, options["out_dtype"], targets[0])
+    activation, contract = options.get("activation"), CONTRACTS[tier][dtype]
+    if activation not in (None, "none") and not contract.activations:
+        raise OptionError(f"activation is {activation!r}; {signature.name} of {dtype} takes None")
     inferred = signature.infer({n: v.shape for n, v in views.items()}, options["layout"])
     sizes = inferred.sizes
     dims = tuple(sizes[d] for d in product.dims)
@@ -103,7 +106,7 @@ def read(
     (storage_a, lda), (storage_b, ldb) = _storage(operation, product, names, views, prefer)
     a, b = (views[name] for name in names)
     own = a.dtype
-    flags = CODES[options.get("activation") or "none"] << ACTIVATION_SHIFT
+    flags = CODES[activation or "none"] << ACTIVATION_SHIFT
     flags |= ACCUMULATE if options.get("accumulate") else 0
     flags |= OUT_F32 if wanted != own else 0
     flags |= BIAS_F32 if bias is not None and bias.dtype != own else 0
@@ -223,7 +226,7 @@ def _kind(operation: Operation, views: Mapping[str, ArrayView], tier: str) -> tu
 
 def _mixed(dtype: str) -> tuple[str, ...]:
     """The dtypes that bias and result may have beside operands of ``dtype``."""
-    return tuple(dict.fromkeys((dtype, "float32")))
+    return (dtype, "float32") if ITEMSIZE[DTYPES[dtype]] == 2 else (dtype,)
 
 
 def _result_dtype(
@@ -241,7 +244,7 @@ def _result_dtype(
         if out not in accepted:
             raise DtypeError(f"out has dtype {out}; takes {' or '.join(accepted)}")
         return out
-    return "float32" if operation.name in RESULT_F32 else dtype
+    return accepted[-1] if operation.name in RESULT_F32 else dtype
 
 
 def _check_out(target: ArrayView) -> int:

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from ptxgen.errors import OptionError, ShapeError
-from ptxgen.interp.profile import KernelProfile, Profiler
+from ptxgen.interp.run.profile import KernelProfile, Profiler
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS
 from ptxgen.ops.launch import prepare
@@ -114,7 +114,7 @@ def profile(
     name the line of CUDA that they come from.
 
     Counts do not depend on the operands' values, nor on the machine.
-    :mod:`ptxgen.interp.profile` says what is counted, and by which models.
+    :mod:`ptxgen.interp.run.profile` says what is counted, and by which models.
 
     Raises OptionError for a kernel that starts no route or does not serve the problem, and
     ShapeError for sizes that are not at least 1.

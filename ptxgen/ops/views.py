@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxgen.errors import ShapeError
 from ptxgen.runtime.arrays import ArrayView
+from ptxgen.runtime.dlpack import contiguous_strides
 
 ALIGN_MAX = 16
 _COPIES = {
@@ -33,6 +34,15 @@ def contiguous_copy(name: str, view: ArrayView) -> str:
     """How to make a contiguous copy of the argument ``name``, in its framework's words."""
     form = _COPIES.get(view.framework, "a contiguous copy of {}")
     return form.format(name)
+
+
+def contiguous(view: ArrayView) -> bool:
+    """Whether the elements lie one behind the other, in the order of their indices."""
+    strides = contiguous_strides(view.shape)
+    return view.size == 0 or all(
+        size == 1 or own == wanted
+        for size, own, wanted in zip(view.shape, view.strides, strides, strict=True)
+    )
 
 
 def leading(rows: int, width: int, stride: int, itemsize: int) -> int:

@@ -1,6 +1,6 @@
 """NumPy oracles of the contracts and operations, bit for bit what the kernels return."""
 
-from ptxgen.reference import ops
+from ptxgen.reference import ops, rows
 from ptxgen.reference.activation import activate
 from ptxgen.reference.call import as_called
 from ptxgen.reference.f32 import fma
@@ -10,6 +10,7 @@ linear = as_called(ops.linear)
 linear_dgrad = as_called(ops.linear_dgrad)
 linear_wgrad = as_called(ops.linear_wgrad, accumulates=True)
 matmul = as_called(ops.matmul)
+logsumexp = as_called(rows.logsumexp)
 
 __all__ = [
     "activate",
@@ -19,5 +20,6 @@ __all__ = [
     "linear",
     "linear_dgrad",
     "linear_wgrad",
+    "logsumexp",
     "matmul",
 ]

@@ -1,13 +1,20 @@
-"""Products in the contracts ``fma`` and ``tc16``, bit for bit as the kernels return them."""
+"""Products in the contracts ``fma``, ``fma64`` and ``tc16``, bit for bit as kernels return them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from ptxgen.numerics.contract import TensorCore
 from ptxgen.reference.dot16 import TERMS, Factors, accumulate, factors
 from ptxgen.reference.f32 import BLOCK, F32, Rounder
+from ptxgen.reference.f64 import F64, fma
 from ptxgen.reference.half import U16
+
+T = TypeVar("T", F32, F64)
 
 
 def chain(a: F32, b: F32, chunk: int) -> F32:
@@ -16,24 +23,12 @@ def chain(a: F32, b: F32, chunk: int) -> F32:
     Each chunk is one chain from +0.0, ``acc = fma(a[:, k], b[k, :], acc)`` with k ascending, then
     ``acc + 0.0``; the chunks' results are added in f32, ascending. K = 0 gives +0.0.
     """
-    (m, k), n = a.shape, b.shape[1]
-    if k == 0 or m == 0 or n == 0:
-        return np.zeros((m, n), np.float32)
-    chunk = min(chunk, k)
-    whole = k // chunk
-    split = whole * chunk
-    subnormal = _rounds_subnormals(a, b)
-    with np.errstate(all="ignore"):
-        parts = _chains(
-            a[:, :split].reshape(m, whole, chunk), b[:split].reshape(whole, chunk, n), subnormal
-        )
-        if split < k:
-            last = _chains(a[:, None, split:], b[None, split:], subnormal)
-            parts = np.concatenate([parts, last])
-        total: F32 = parts[0]
-        for part in parts[1:]:
-            np.add(total, part, out=total)
-    return total
+    return _chunked(a, b, chunk, partial(_block, subnormal=_rounds_subnormals(a, b)))
+
+
+def chain64(a: F64, b: F64, chunk: int) -> F64:
+    """As :func:`chain`, in f64."""
+    return _chunked(a, b, chunk, _block64)
 
 
 def chain16(a: U16, b: U16, chunk: int, dtype: str, core: TensorCore) -> F32:
@@ -82,11 +77,35 @@ def _rounds_subnormals(a: F32, b: F32) -> bool:
     return lowest < -149
 
 
-def _chains(a: F32, b: F32, subnormal: bool) -> F32:
-    """Independent chains: ``[M, C, L]`` and ``[C, L, N]`` to ``[C, M, N]``, in blocks."""
+def _chunked(a: T, b: T, chunk: int, block: Callable[[T, T, T], None]) -> T:
+    """The sum of the chains of all chunks; see :func:`_chains` for ``block``."""
+    (m, k), n = a.shape, b.shape[1]
+    if k == 0 or m == 0 or n == 0:
+        return np.zeros((m, n), a.dtype)
+    chunk = min(chunk, k)
+    whole = k // chunk
+    split = whole * chunk
+    with np.errstate(all="ignore"):
+        parts = _chains(
+            a[:, :split].reshape(m, whole, chunk), b[:split].reshape(whole, chunk, n), block
+        )
+        if split < k:
+            last = _chains(a[:, None, split:], b[None, split:], block)
+            parts = np.concatenate([parts, last])
+        total: T = parts[0]
+        for part in parts[1:]:
+            np.add(total, part, out=total)
+    return total
+
+
+def _chains(a: T, b: T, block: Callable[[T, T, T], None]) -> T:
+    """Independent chains: ``[M, C, L]`` and ``[C, L, N]`` to ``[C, M, N]``, in blocks.
+
+    ``block`` computes one, ``[C, M, N]`` (its last argument), from ``[L, C, M]`` and ``[C, L, N]``.
+    """
     m, chunks, _ = a.shape
     n = b.shape[2]
-    out = np.empty((chunks, m, n), np.float32)
+    out: T = np.empty((chunks, m, n), a.dtype)
     columns = np.ascontiguousarray(a.transpose(2, 1, 0))
     width = min(n, BLOCK)
     height = min(m, max(1, BLOCK // width))
@@ -94,17 +113,15 @@ def _chains(a: F32, b: F32, subnormal: bool) -> F32:
     for c in range(0, chunks, depth):
         for i in range(0, m, height):
             for j in range(0, n, width):
-                _block(
+                block(
                     columns[:, c : c + depth, i : i + height],
                     b[c : c + depth, :, j : j + width],
                     out[c : c + depth, i : i + height, j : j + width],
-                    subnormal,
                 )
     return out
 
 
-def _block(columns: F32, rows: F32, out: F32, subnormal: bool) -> None:
-    """One block of outputs ``[C, M, N]`` from ``[L, C, M]`` and ``[C, L, N]``."""
+def _block(columns: F32, rows: F32, out: F32, *, subnormal: bool) -> None:
     rounder = Rounder(out.shape, subnormal=subnormal)
     product = np.empty(out.shape, np.float64)
     total = np.zeros(out.shape, np.float64)
@@ -115,3 +132,10 @@ def _block(columns: F32, rows: F32, out: F32, subnormal: bool) -> None:
         rounder.add(product, total, rounded)
         np.copyto(total, rounded)
     np.add(rounded, np.float32(0), out=out)
+
+
+def _block64(columns: F64, rows: F64, out: F64) -> None:
+    acc = np.zeros(out.shape, np.float64)
+    for k in range(len(columns)):
+        acc = fma(columns[k][:, :, None], rows[:, k][:, None, :], acc)
+    np.add(acc, 0.0, out=out)

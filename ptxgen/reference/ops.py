@@ -7,7 +7,8 @@ Plans and activations come from :mod:`ptxgen.numerics.contract`; the steps of an
     result = total [+ bias] [activation] [+ out_old], each one f32 rounding,
 
 and, where the result has 16 bits, one rounding more. The chain is that of the tier's contract:
-``fma`` ("simt") brings operands of 16 bits to f32 first, ``tc16`` ("tc") takes none of f32.
+``fma`` ("simt") brings operands of 16 bits to f32 first, ``fma64`` (of f64, "simt") does all of
+this in f64, and ``tc16`` ("tc") takes 16 bits only.
 
 bfloat16 arrays are those of the package ml_dtypes, which JAX brings, and results are such arrays.
 It is not needed here: the dtype is known by its name, and only its bits are looked at.
@@ -16,6 +17,7 @@ It is not needed here: the dtype is known by its name, and only its bits are loo
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -24,15 +26,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.numerics.contract import AUTO_TIER, DTYPES, PLANS, TIERS, TensorCore
-from ptxgen.numerics.dtype import name_of
+from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, PLANS, TIERS, Contract, TensorCore
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
+from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
+from ptxgen.numerics.signature import Signature
 from ptxgen.reference.activation import activate, check_activation
 from ptxgen.reference.dot16 import tensor_core
-from ptxgen.reference.f32 import F32, add
-from ptxgen.reference.gemm import chain, chain16
+from ptxgen.reference.f32 import add
+from ptxgen.reference.gemm import chain, chain16, chain64
 from ptxgen.reference.half import U16, downcast, upcast
-
-LAYOUTS = ("kn", "nk")
 
 Array = NDArray[Any]
 
@@ -61,20 +63,18 @@ def linear(
 
     Raises :class:`OptionError`, :class:`DtypeError` or :class:`ShapeError`.
     """
-    _check_layout(layout)
     activation = check_activation(activation)
-    x_array = _operand("x", x, "[..., K]", at_least=1)
-    weight = _weight(w, layout)
-    kind = _kind({"x": x_array, "w": weight}, tier, arch, out_dtype)
-    k, n = weight.shape
-    _check_equal("x", x_array, -1, k, f"the K of w (layout {layout!r})")
-    total = _product(_rows(x_array), weight, "rows", kind).reshape(*x_array.shape[:-1], n)
-    if bias is not None:
-        bias_array = _operand("bias", bias, "[N]", exactly=1)
-        _check_dtype("bias", bias_array, ("float32", kind.dtype))
-        _check_equal("bias", bias_array, 0, n, f"the N of w (layout {layout!r})")
-        total = add(total, _wide(bias_array))
-    return _finish(activate(activation, total), out_old, kind)
+    given, shape, kind = _read(
+        LINEAR, {"x": x, "w": w, "bias": bias}, layout, tier, arch, out_dtype
+    )
+    if activation != "none" and not kind.contract.activations:
+        raise OptionError(f"activation={activation!r}: {kind.contract} has none")
+    weight = given["w"] if layout == "kn" else given["w"].T
+    total = _product(_rows(given["x"]), weight, "rows", kind).reshape(shape)
+    if "bias" in given:
+        _check_dtype("bias", given["bias"], kind.beside)
+        total = _add(total, _wide(given["bias"]))
+    return _finish(activate(activation, total) if activation != "none" else total, out_old, kind)
 
 
 def linear_dgrad(
@@ -87,14 +87,9 @@ def linear_dgrad(
     arch: str = "sm_90",
 ) -> Array:
     """``dx = dy @ W.T``: ``[..., N]`` and the weight as in :func:`linear` to ``[..., K]``."""
-    _check_layout(layout)
-    dy_array = _operand("dy", dy, "[..., N]", at_least=1)
-    weight = _weight(w, layout)
-    kind = _kind({"dy": dy_array, "w": weight}, tier, arch, out_dtype)
-    k, n = weight.shape
-    _check_equal("dy", dy_array, -1, n, f"the N of w (layout {layout!r})")
-    dx = _product(_rows(dy_array), weight.T, "rows", kind)
-    return _finish(dx.reshape(*dy_array.shape[:-1], k), None, kind)
+    given, shape, kind = _read(DGRAD, {"dy": dy, "w": w}, layout, tier, arch, out_dtype)
+    weight = given["w"].T if layout == "kn" else given["w"]
+    return _finish(_product(_rows(given["dy"]), weight, "rows", kind).reshape(shape), None, kind)
 
 
 def linear_wgrad(
@@ -113,17 +108,8 @@ def linear_wgrad(
     and ``out_old`` are ``[K, N]`` ("kn") or ``[N, K]`` ("nk"), float32 unless ``out_dtype`` is the
     operands' dtype.
     """
-    _check_layout(layout)
-    x_array = _operand("x", x, "[..., K]", at_least=1)
-    dy_array = _operand("dy", dy, "[..., N]", at_least=1)
-    wanted = "float32" if out_dtype is None else out_dtype
-    kind = _kind({"x": x_array, "dy": dy_array}, tier, arch, wanted)
-    if x_array.shape[:-1] != dy_array.shape[:-1]:
-        raise ShapeError(
-            f"dy has shape {list(dy_array.shape)}; expected its leading dimensions to be those "
-            f"of x, {list(x_array.shape[:-1])}"
-        )
-    a, b = _rows(x_array), _rows(dy_array)
+    given, _, kind = _read(WGRAD, {"x": x, "dy": dy}, layout, tier, arch, out_dtype, wide=True)
+    a, b = _rows(given["x"]), _rows(given["dy"])
     if layout == "nk":
         a, b = b, a
     return _finish(_product(a.T, b, "batch", kind), out_old, kind)
@@ -140,16 +126,10 @@ def matmul(
     arch: str = "sm_90",
 ) -> Array:
     """``op(a) @ op(b)`` of two matrices, ``op`` a transposition where asked for."""
-    left = _operand("a", a, "[K, M]" if transpose_a else "[M, K]", exactly=2)
-    right = _operand("b", b, "[N, K]" if transpose_b else "[K, N]", exactly=2)
-    kind = _kind({"a": left, "b": right}, tier, arch, out_dtype)
-    left = left.T if transpose_a else left
-    right = right.T if transpose_b else right
-    if left.shape[1] != right.shape[0]:
-        raise ShapeError(
-            f"a gives K = {left.shape[1]} (transpose_a={transpose_a}), b gives "
-            f"K = {right.shape[0]} (transpose_b={transpose_b}); they must be equal"
-        )
+    layout = "nt"[bool(transpose_a)] + "nt"[bool(transpose_b)]
+    given, _, kind = _read(MATMUL, {"a": a, "b": b}, layout, tier, arch, out_dtype)
+    left = given["a"].T if transpose_a else given["a"]
+    right = given["b"].T if transpose_b else given["b"]
     return _finish(_product(left, right, "rows", kind), None, kind)
 
 
@@ -158,19 +138,38 @@ class _Kind:
     """What is computed of which numbers."""
 
     operands: np.dtype[Any]
-    tier: str
+    contract: Contract
     core: TensorCore | None
     """The tensor cores of tier "tc"."""
+    beside: tuple[str, ...]
+    """The dtypes that bias and result may have."""
     out: np.dtype[Any]
 
-    @property
-    def dtype(self) -> str:
-        """The operands' dtype, by its full name."""
-        return self.operands.name
+
+def _read(
+    signature: Signature,
+    arrays: Mapping[str, ArrayLike | None],
+    layout: str,
+    tier: str,
+    arch: str,
+    out_dtype: Any,
+    *,
+    wide: bool = False,
+) -> tuple[dict[str, Array], tuple[int, ...], _Kind]:
+    """The arrays that are given, the result's shape, and what is computed.
+
+    ``wide``: the result is as wide as its sums, unless ``out_dtype`` says otherwise.
+    """
+    if layout not in signature.forms:
+        raise OptionError(f"layout={layout!r}: expected one of {list(signature.forms)}")
+    given = {name: _operand(name, v) for name, v in arrays.items() if v is not None}
+    kind = _kind(given, tier, arch, out_dtype, wide)
+    inferred = signature.infer({name: v.shape for name, v in given.items()}, layout)
+    return given, inferred.results[0], kind
 
 
-def _kind(operands: dict[str, Array], tier: str, arch: str, out_dtype: Any) -> _Kind:
-    (first, one), (second, other) = operands.items()
+def _kind(operands: Mapping[str, Array], tier: str, arch: str, out_dtype: Any, wide: bool) -> _Kind:
+    (first, one), (second, other), *_ = operands.items()
     dtype = one.dtype
     if other.dtype != dtype:
         raise DtypeError(f"{second} is {other.dtype.name}; expected {dtype.name}, as {first}")
@@ -183,31 +182,43 @@ def _kind(operands: dict[str, Array], tier: str, arch: str, out_dtype: Any) -> _
     if not re.fullmatch(r"sm_\d+[af]?", arch):
         raise OptionError(f"arch={arch!r}: expected a name such as 'sm_90'")
     tier = AUTO_TIER[short] if tier == "auto" else tier
-    outs = {dtype.name: dtype, "float32": np.dtype(np.float32)}
-    wanted = dtype.name if out_dtype is None else name_of(out_dtype, "out_dtype")
-    if wanted not in outs:
+    outs = {dtype.name: dtype}
+    if ITEMSIZE[short] == 2:
+        outs["float32"] = np.dtype(np.float32)
+    wanted = None if out_dtype is None else name_of(out_dtype, "out_dtype")
+    if wanted is not None and wanted not in outs:
         raise DtypeError(f"out_dtype={wanted!r}: expected None, {' or '.join(map(repr, outs))}")
     core = tensor_core(arch) if tier == "tc" else None
-    return _Kind(dtype, tier, core, outs[wanted])
+    out = outs[wanted or (list(outs)[-1] if wide else dtype.name)]
+    return _Kind(dtype, CONTRACTS[tier][short], core, tuple(outs), out)
 
 
-def _product(a: Array, b: Array, plan: str, kind: _Kind) -> F32:
+def _product(a: Array, b: Array, plan: str, kind: _Kind) -> Array:
     (m, k), n = a.shape, b.shape[1]
-    chunk = PLANS[kind.tier][plan].chunk_length(m, n, k)
-    if kind.core is None:
-        return chain(_wide(a), _wide(b), chunk)
-    return chain16(_bits(a), _bits(b), chunk, DTYPES[kind.dtype], kind.core)
+    chunk = PLANS[kind.contract.name][plan].chunk_length(m, n, k)
+    if kind.core is not None:
+        return chain16(_bits(a), _bits(b), chunk, DTYPES[kind.operands.name], kind.core)
+    if kind.contract.accumulator == "f64":
+        return chain64(a, b, chunk)
+    return chain(_wide(a), _wide(b), chunk)
 
 
-def _finish(result: F32, out_old: ArrayLike | None, kind: _Kind) -> Array:
+def _add(a: Array, b: Array) -> Array:
+    if a.dtype == np.float64:
+        with np.errstate(all="ignore"):
+            return np.asarray(a + b)
+    return add(a, b)
+
+
+def _finish(result: Array, out_old: ArrayLike | None, kind: _Kind) -> Array:
     """``result [+ out_old]``, rounded to the output's dtype."""
     if out_old is not None:
-        old = _operand("out_old", out_old, "that of the result")
+        old = _operand("out_old", out_old)
         _check_dtype("out_old", old, (kind.out.name,))
         if old.shape != result.shape:
             raise ShapeError(f"out_old has shape {list(old.shape)}; expected {list(result.shape)}")
-        result = add(result, _wide(old))
-    if kind.out == np.float32:
+        result = _add(result, _wide(old))
+    if kind.out.itemsize > 2:
         return result
     return downcast(result, DTYPES[kind.out.name]).view(kind.out)
 
@@ -216,16 +227,11 @@ def _bits(array: Array) -> U16:
     return array.view(np.uint16)
 
 
-def _wide(array: Array) -> F32:
-    """``array`` in f32, exactly."""
-    if array.dtype == np.float32:
+def _wide(array: Array) -> Array:
+    """``array`` in f32, exactly; f64 as it is."""
+    if array.dtype.itemsize > 2:
         return array
     return upcast(_bits(array), DTYPES[array.dtype.name])
-
-
-def _check_layout(layout: str) -> None:
-    if layout not in LAYOUTS:
-        raise OptionError(f"layout={layout!r}: expected one of {list(LAYOUTS)}")
 
 
 def _check_dtype(name: str, array: Array, expected: tuple[str, ...]) -> None:
@@ -234,34 +240,16 @@ def _check_dtype(name: str, array: Array, expected: tuple[str, ...]) -> None:
         raise DtypeError(f"{name} is {array.dtype.name}; expected {choices}")
 
 
-def _operand(
-    name: str, value: ArrayLike, form: str, *, exactly: int | None = None, at_least: int = 0
-) -> Array:
+def _operand(name: str, value: ArrayLike) -> Array:
     array = np.asarray(value)
     if array.dtype.name not in DTYPES or not array.dtype.isnative:
         raise DtypeError(
             f"{name} is {array.dtype}; expected {', '.join(DTYPES)} "
             f"(use astype, for example of numpy.float32)"
         )
-    if array.ndim < at_least or exactly not in (None, array.ndim):
-        raise ShapeError(f"{name} has shape {list(array.shape)}; expected {form}")
     return array
-
-
-def _weight(w: ArrayLike, layout: str) -> Array:
-    """The weight as ``[K, N]``."""
-    array = _operand("w", w, "[K, N]" if layout == "kn" else "[N, K]", exactly=2)
-    return array if layout == "kn" else array.T
 
 
 def _rows(array: Array) -> Array:
     # Not reshape(-1, …), which cannot tell the number of rows of length zero.
     return array.reshape(prod(array.shape[:-1]), array.shape[-1])
-
-
-def _check_equal(name: str, array: Array, axis: int, expected: int, source: str) -> None:
-    if array.shape[axis] != expected:
-        raise ShapeError(
-            f"{name} has shape {list(array.shape)}; expected {expected} elements in its last "
-            f"dimension, {source}"
-        )

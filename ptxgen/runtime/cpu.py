@@ -106,7 +106,7 @@ class CpuDevice(Device):
 
     def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
         """See :meth:`Device.tensor_map`."""
-        from ptxgen.interp.tma import TensorMap
+        from ptxgen.interp.units.tma import TensorMap
 
         return TensorMap(
             pointer, box.itemsize, box.size, (box.pitch,), box.box, swizzle=box.swizzle

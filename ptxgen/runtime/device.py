@@ -20,11 +20,10 @@ from typing import Any, ClassVar
 from ptxgen.errors import DeviceError, NoGpuError, OptionError
 from ptxgen.runtime.launch import GenericLaunch, Launch, Parameters, TensorBox
 from ptxgen.runtime.workspace import Workspace
+from ptxgen.spec import ARCHITECTURES
 
 DEFAULT_SHARED_LIMIT = 48 * 1024
 """Dynamic shared memory, in bytes, that a kernel gets without asking (CUDA programming guide)."""
-
-_TARGETS = {(9, 0): "sm_90a"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,9 @@ class Device(ABC):
     def arch(self) -> str:
         """The best compile target for this device, such as ``"sm_90a"``."""
         major, minor = self.compute
-        return _TARGETS.get(self.compute, f"sm_{major}{minor}")
+        name = f"sm_{major}{minor}"
+        known = ARCHITECTURES.get(name)
+        return known.target if known else name
 
     @property
     def gpu(self) -> str:

@@ -96,6 +96,19 @@ def check(holds: bool, name: str, what: str, left: object, right: object) -> Non
 
 
 @dataclass(frozen=True)
+class Expect:
+    """That a kernel's PTX has the instruction ``opcode``, on architectures from ``since`` on.
+
+    No other opcode that matches one of the patterns ``instead_of`` (as file names do) may stand
+    there in its place.
+    """
+
+    opcode: str
+    instead_of: tuple[str, ...] = ()
+    since: str = "sm_80"
+
+
+@dataclass(frozen=True)
 class KernelSpec(ABC):
     """What every generated kernel has, whatever its family."""
 
@@ -188,6 +201,11 @@ class KernelSpec(ABC):
         Proved to hold wherever ``requires`` does; offsets into operands are 64-bit.
         """
         return ()
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        """What its PTX must have, however it is written; goldens are held to it."""
+        return (Expect("griddepcontrol.wait", since="sm_90"),) if self.waits else ()
 
     def runs_on(self, arch: str) -> bool:
         """Whether the kernel fits the architecture ``arch`` (a key of ARCHITECTURES)."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.abi import Abi
-from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, check
+from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, GemmSpec, abi
 
 MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
@@ -324,6 +324,11 @@ class MmaSpec(GemmSpec):
         elif self.raster and not self.persistent:
             bounds += [("GROUP * tiles_n", tiles_n * self.raster)]
         return tuple((text, value, INDEX_MAX) for text, value in bounds)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
+        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),)
 
     def describe(self) -> tuple[str, ...]:
         return (

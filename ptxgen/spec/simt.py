@@ -15,6 +15,7 @@ from ptxgen.spec.base import (
     INDEX_MAX,
     WARP,
     WORKSPACE_MAX,
+    Expect,
     KernelSpec,
     check,
 )
@@ -366,6 +367,10 @@ class TileSpec(GemmSpec):
         elif not self.persistent:
             bounds += [("GROUP * tiles_n", tiles_n * self.raster)]
         return tuple((text, value, INDEX_MAX) for text, value in bounds)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (Expect("fma.rn.f32", ("fma.*", "*mma.*")),)
 
     def describe(self) -> tuple[str, ...]:
         return (

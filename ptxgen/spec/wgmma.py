@@ -8,7 +8,7 @@ from typing import ClassVar
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.abi import Abi
-from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, check
+from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
@@ -384,6 +384,14 @@ class WgmmaSpec(GemmSpec):
     def runs_on(self, arch: str) -> bool:
         """Only on sm_90: later architectures have other instructions."""
         return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        shape = f"m64n{self.bn}k16.f32.{self.dtype}.{self.dtype}"
+        product = Expect(f"wgmma.mma_async.sync.aligned.{shape}", ("mma.*", "wgmma.mma_async.*"))
+        if self.split == "workspace":  # the kernel that adds the sums may start early
+            return (product, Expect("griddepcontrol.launch_dependents"))
+        return (product,)
 
     def describe(self) -> tuple[str, ...]:
         return (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec, Key, Route, RouteTable
-from ptxgen.tiles import gemm
+from ptxgen.tiles import gemm, rows
 
 TABLES: dict[Key, RouteTable] = {}
 ROUTES: dict[Key, tuple[Route, ...]] = {}
@@ -42,5 +42,5 @@ def named(kernels: Iterable[KernelSpec], known: Mapping[str, KernelSpec]) -> dic
     return found
 
 
-for _tables in (gemm.TABLES,):
+for _tables in (gemm.TABLES, rows.TABLES):
     register(_tables)

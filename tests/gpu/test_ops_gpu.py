@@ -1,4 +1,4 @@
-"""The library's operations on a real GPU: frameworks, streams, graphs, refusals, host cost."""
+"""The library's operations on a real GPU: frameworks, streams, graphs, refusals."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import threading
 import numpy as np
 import pytest
 from bits import operand, same_bits
-from gpu_arrays import Guarded, chunk_of, microseconds, naive, same_on_gpu
+from gpu_arrays import Guarded, chunk_of, naive, same_on_gpu, to_host
 
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DeviceError, DtypeError, GradError, ShapeError
-from ptxgen.runtime import DeviceArray
+from ptxgen.ops.launch import architecture
+from ptxgen.runtime import DeviceArray, get_device
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
@@ -302,26 +303,50 @@ def test_gradients_with_an_autograd_function():
     same_bits(w.grad.cpu(), reference.linear_wgrad(X, DY))
 
 
-# -- cost -------------------------------------------------------------------------------
+# -- calls like earlier ones -----------------------------------------------------------------
 
 
-def test_host_cost_is_told(capsys):
-    """Prints, asserts nothing about time: machines differ. The bits are checked."""
+def test_repeated_calls_return_the_bits_of_the_first():
+    """The first call is checked and remembered; the next ones take the short way."""
     x, w, b = (torch.randn(s, device="cuda") for s in ((16, 64), (64, 64), (64,)))
     out = torch.empty(16, 64, device="cuda")
-    rows = {
-        "torch.mm(out=)": lambda: torch.mm(x, w, out=out),
-        "torch.mm": lambda: torch.mm(x, w),
+    calls = {
         "linear(out=)": lambda: ptxgen.linear(x, w, out=out),
         "linear": lambda: ptxgen.linear(x, w),
         "linear(bias, gelu, out=)": lambda: ptxgen.linear(x, w, b, activation="gelu", out=out),
-        "linear_wgrad(accumulate, out=)": (
-            lambda: ptxgen.linear_wgrad(x, x, out=w, accumulate=True)
-        ),
+        "linear_wgrad": lambda: ptxgen.linear_wgrad(x, x),
         "matmul(out=)": lambda: ptxgen.matmul(x, w, out=out),
     }
-    costs = {name: microseconds(torch, call) for name, call in rows.items()}
-    with capsys.disabled():
-        print("\nhost cost per call, µs:", {n: round(c, 2) for n, c in costs.items()})
+    for name, call in calls.items():
+        first = call().clone()
+        for _ in range(3):
+            out.fill_(float("nan"))
+            assert same_on_gpu(torch, call(), first), name
     ptxgen.linear(x, w, out=out)
     assert same_on_gpu(torch, out, naive(torch, x, w, chunk_of("linear", 16, 64, 64)))
+
+
+# -- rows of stride 0 --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("m", [1, 2, 17, 64, 128, 333, 2048])
+def test_expanded_rows(m, dtype):
+    """One row seen as many, whose pitch is 0 in tensor maps too: the oracle's bits in each."""
+    k, n, kind = 256, 128, getattr(torch, dtype)
+    row, w = torch.randn(1, k, device="cuda").to(kind), torch.randn(k, n, device="cuda").to(kind)
+    how = {"arch": architecture(get_device("cuda"))}
+
+    def oracle(op, *operands):
+        return getattr(reference, op)(*(to_host(torch, each) for each in operands), **how)
+
+    x, v = row.expand(m, k), w[:1].expand(k, n)
+    assert m == 1 or x.stride() == (0, 1)
+    one = oracle("linear", row, w)
+    same_bits(to_host(torch, ptxgen.linear(x, w)), one.repeat(m, 0), what=f"x expanded to {m}")
+    if m <= 333:  # for the oracle's sake
+        y = torch.randn(m, k, device="cuda").to(kind)
+        same_bits(to_host(torch, ptxgen.linear(y, v)), oracle("linear", y, v), what="w expanded")
+    dy = torch.randn(m, n, device="cuda").to(kind)
+    dw = oracle("linear_wgrad", x, dy)
+    same_bits(to_host(torch, ptxgen.linear_wgrad(x, dy)), dw, what="x expanded, wgrad")

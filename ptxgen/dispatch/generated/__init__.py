@@ -7,6 +7,7 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 
 from ptxgen.dispatch.choice import Dispatch
 from ptxgen.dispatch.generated import (
+    logsumexp,
     nn_rows_f32_simt,
     nn_rows_half_simt,
     nn_rows_half_tc,
@@ -30,6 +31,7 @@ from ptxgen.dispatch.generated import (
 )
 
 TABLES: dict[tuple[str, ...], dict[str, Dispatch]] = {
+    ("logsumexp",): logsumexp.BY_ARCH,
     ("NN", "rows", "f32", "simt"): nn_rows_f32_simt.BY_ARCH,
     ("NN", "rows", "half", "simt"): nn_rows_half_simt.BY_ARCH,
     ("NN", "rows", "half", "tc"): nn_rows_half_tc.BY_ARCH,

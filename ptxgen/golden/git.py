@@ -1,0 +1,115 @@
+"""What goldens need of git: other revisions, and a diff of long texts that takes no time."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.golden.store import Goldens, digest, parse
+
+
+class Revision:
+    """A revision of the checkout that ``folder`` (``golden/``) is in. A context manager.
+
+    Raises OptionError when git does not know the revision, or is not there.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self._folder = folder
+        self._place = tempfile.TemporaryDirectory(prefix="ptxgen-revision-")
+
+    def __enter__(self) -> Revision:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._place.cleanup()
+
+    @cached_property
+    def goldens(self) -> Goldens:
+        """The goldens of the revision."""
+        files = {}
+        with self._archive(self._folder.name) as tar:
+            for member in tar:
+                content = tar.extractfile(member)
+                if content is not None:
+                    files[member.name.removeprefix(f"{self._folder.name}/")] = content.read()
+        return parse(files, self.name)
+
+    def text(self, kernel: str, arch: str) -> str:
+        """The PTX of a kernel: the golden text, or what the revision's own code makes.
+
+        Raises PtxgenError if it makes none.
+        """
+        stored = self.goldens.texts.get(kernel)
+        record = self.goldens.records.get((arch, kernel))
+        if stored is not None and record is not None and digest(stored) == record.ptx:
+            return stored
+        path = Path(self._place.name) / f"{kernel}.ptx"
+        target = arch.replace("sm_", "compute_")
+        done = subprocess.run(
+            [sys.executable, "-m", "ptxgen", "render", kernel, "--ptx", target, "-o", str(path)],
+            cwd=self._code,
+            env={**os.environ, "PYTHONPATH": str(self._code), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            said = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+            raise PtxgenError(f"the code of {self.name} does not make {kernel}: {said}")
+        return path.read_text(encoding="utf-8")
+
+    @cached_property
+    def _code(self) -> Path:
+        """Where the revision's package is."""
+        place = Path(self._place.name) / "code"
+        with self._archive("ptxgen") as tar:
+            tar.extractall(place, filter="data")
+        return place
+
+    def _archive(self, path: str) -> tarfile.TarFile:
+        done = git("archive", "--format=tar", self.name, "--", path, cwd=self._folder.parent)
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            reason = said[-1] if said else f"git archive ended with {done.returncode}"
+            raise OptionError(
+                f"no {path}/ in revision {self.name!r} ({reason}); takes a commit, tag or branch "
+                f"of the repository that {self._folder} is in"
+            )
+        return tarfile.open(fileobj=io.BytesIO(done.stdout))
+
+
+def git(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    """Runs git; OptionError if there is none."""
+    try:
+        return subprocess.run(["git", *arguments], cwd=cwd, capture_output=True)
+    except FileNotFoundError:
+        raise OptionError("git is not installed, and goldens are compared with its help") from None
+
+
+def diff(
+    old: str, new: str, names: Sequence[str] = ("old", "new"), *, context: int = 3
+) -> list[str]:
+    """A unified diff, line by line; empty if there is no difference.
+
+    By git, because Python's own takes minutes for thousands of lines that are much alike.
+    """
+    with tempfile.TemporaryDirectory(prefix="ptxgen-diff-") as place:
+        for name, text in (("a", old), ("b", new)):
+            (Path(place) / name).write_text(text, encoding="utf-8")
+        options = ("--no-index", "--no-ext-diff", "--no-color", "--minimal", f"-U{context}")
+        done = git("diff", *options, "--", "a", "b", cwd=Path(place))
+    if done.returncode > 1:
+        raise PtxgenError(f"git diff: {done.stderr.decode(errors='replace').strip()}")
+    lines = done.stdout.decode().splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith("@@")), len(lines))
+    head = [f"--- {names[0]}", f"+++ {names[1]}"] if lines else []
+    return head + lines[start:]

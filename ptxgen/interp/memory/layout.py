@@ -1,0 +1,70 @@
+"""Where the variables of a kernel lie in their state spaces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxgen.errors import PtxError
+from ptxgen.interp.memory.allocations import GLOBAL_BASE, LOCAL_BASE, SHARED_BASE, GlobalMemory
+from ptxgen.interp.text.ptx import Entry, Module
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The address of each variable, and what the state spaces of a CTA or thread take."""
+
+    symbols: dict[str, int]
+    filled: list[tuple[int, bytes]]
+    """What shared memory holds at the start: offsets and bytes."""
+    shared: int
+    """Bytes of the static variables of a CTA."""
+    local: int
+    """Bytes of a thread."""
+
+
+def place(module: Module, entry: Entry, memory: GlobalMemory) -> Layout:
+    """Gives every variable its address; those in global memory are allocated."""
+    symbols: dict[str, int] = {}
+    filled: list[tuple[int, bytes]] = []
+    shared = local = 0
+    dynamic: list[tuple[str, int]] = []
+    for variable in (*module.variables, *entry.variables):
+        if variable.space in ("global", "const"):
+            found = memory.alloc(variable.nbytes, variable.name, written=True)
+            if variable.init:
+                found.data[: len(variable.init)] = np.frombuffer(variable.init, np.uint8)
+            found.constant = variable.space == "const"
+            symbols[variable.name] = found.base
+        elif variable.space == "shared":
+            if variable.extern or variable.count == 0:
+                dynamic.append((variable.name, variable.align))
+                continue
+            shared = -(-shared // variable.align) * variable.align
+            symbols[variable.name] = SHARED_BASE + shared
+            if variable.init:
+                filled.append((shared, variable.init))
+            shared += variable.nbytes
+        else:
+            local = -(-local // variable.align) * variable.align
+            symbols[variable.name] = LOCAL_BASE + local
+            local += variable.nbytes
+    for variable in (*module.variables, *entry.variables):
+        for at, target, _ in variable.addresses:
+            where = symbols.get(target.name)
+            holder = memory.find(symbols[variable.name])
+            if where is None or holder is None or where < GLOBAL_BASE:
+                raise PtxError(
+                    f"{variable.name} is initialised with the address of {target.name}, which is "
+                    "no variable in global memory",
+                    file=module.file,
+                    line=variable.line,
+                )
+            holder.data[at : at + 8].view(np.uint64)[0] = where + target.offset
+    if dynamic:
+        align = max(align for _, align in dynamic)
+        shared = -(-shared // align) * align
+        for name, _ in dynamic:
+            symbols[name] = SHARED_BASE + shared
+    return Layout(symbols, filled, shared, -(-local // 16) * 16)

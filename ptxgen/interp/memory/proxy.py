@@ -1,0 +1,238 @@
+"""What the async proxy does to shared memory: reads that last, and writes it may not have seen.
+
+Bulk copies and wgmma read shared memory from their issue until somebody waits for them. Until
+then every write to those bytes is a race. Afterwards a write must have happened after the wait:
+
+- by the thread that issued a bulk copy, whose read it then is;
+- or by *any* thread of the warpgroup that executed a wgmma, since its wait is the warpgroup's.
+
+What a thread writes by ordinary stores reaches the async proxy behind a ``fence.proxy.async``, of
+the writing thread after the write or of the issuing one after it knows of the write. A fence of
+a third thread in between would do as well, but is not followed here.
+
+Source: PTX ISA 9.0, 8.2.4 and 8.10 (proxies, causality order), 9.7.9.25 (bulk copies) and
+9.7.15 (wgmma).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.interp.memory.race import (
+    _PENDING,
+    _START,
+    Conflict,
+    Copy,
+    Ints,
+    SharedHistory,
+    Stamps,
+)
+
+PIECE = 16
+"""Bytes of what the async proxy reads: everything it takes is aligned to them."""
+GROUP = 128
+"""Threads of a warpgroup."""
+
+
+@dataclass(slots=True, eq=False)
+class Reading:
+    """Reads of the async proxy that are under way: pieces by flat byte offset."""
+
+    at: Ints
+    lanes: Ints
+    site: int
+
+
+class ProxyHistory(SharedHistory):
+    """A history that follows the async proxy's reads as well.
+
+    ``warpgroups``: the first thread (of the ``threads``) of each warpgroup that can run wgmma.
+    """
+
+    def __init__(
+        self, ctas: int, threads: int, nbytes: int, granule: int, warpgroups: Ints
+    ) -> None:
+        super().__init__(ctas, threads, nbytes, granule)
+        self._pieces = ctas * nbytes // PIECE
+        self._groups = warpgroups
+        self._under_way = 0
+        self._reading: NDArray[np.int32] | None = None  # how many reads of a piece last
+        self._reader: Stamps = np.zeros(0, np.int32)
+        self._reader_site: Stamps = np.zeros(0, np.int32)
+        # By warpgroup and piece: when it last waited for a wgmma that read it.
+        self._group_stamp: Stamps | None = None
+        self._group_site: Stamps = np.zeros((0, 0), np.int32)
+        # By thread: its last fence, and what it knew then.
+        self._fenced: Stamps = np.zeros(self.lanes, np.int32)
+        self._fenced_floor: Stamps = np.zeros(self.lanes, np.int32)
+        self._fenced_knows: Stamps | None = None
+
+    # -- reading ----------------------------------------------------------------------
+
+    def check_read(self, at: Ints, lanes: Ints, width: int) -> None:
+        """Checks a read as :meth:`read` does, without recording it."""
+        stamp = self._view(width)[0].take(at // width, axis=0)
+        if stamp.max(initial=_START) > self._low or not stamp.all():
+            self._check_writes(stamp, at, lanes, width, reading=True)
+
+    def begin(self, at: Ints, lanes: Ints, site: int) -> Reading:
+        """The async proxy starts to read 16 bytes at each of ``at``, for ``lanes``."""
+        self.check_read(at, lanes, PIECE)
+        self._check_fences(at, lanes)
+        return self._begin(at, lanes, site)
+
+    def begin_group(self, at: Ints, groups: Ints, site: int) -> Reading:
+        """The same for warpgroups: a row of ``at`` for each row of lanes."""
+        chosen = self._representatives(groups)
+        count, pieces = at.shape
+        own = np.repeat(chosen.reshape(-1), pieces)
+        spread = np.broadcast_to(at[:, None], (count, chosen.shape[1], pieces)).reshape(-1)
+        self.check_read(spread, own, PIECE)
+        self._check_fences(spread, own)
+        return self._begin(at.reshape(-1), np.repeat(groups[:, 0], pieces), site)
+
+    def readers(self, at: Ints, groups: Ints) -> Ints:
+        """The lane of each element that :meth:`begin_group` checks, by which it names conflicts."""
+        return np.repeat(self._representatives(groups).reshape(-1), at.shape[1])
+
+    def _representatives(self, groups: Ints) -> Ints:
+        """Lanes of each row such that a write is known to all of the row if it is to them.
+
+        Threads with equal knowledge share a row of it; two of those, as one may be the writer.
+        """
+        if self._knows is None:
+            return groups[:, [0, -1]]
+        rows = self._row[groups]
+        if (rows == rows[:, :1]).all():
+            return groups[:, [0, -1]]
+        return groups
+
+    def _begin(self, at: Ints, lanes: Ints, site: int) -> Reading:
+        if self._reading is None:
+            self._reading = np.zeros(self._pieces, np.int32)
+            self._reader = np.zeros(self._pieces, np.int32)
+            self._reader_site = np.zeros(self._pieces, np.int32)
+        piece = at // PIECE
+        np.add.at(self._reading, piece, 1)
+        self._reader[piece] = lanes
+        self._reader_site[piece] = site
+        self._under_way += 1
+        return Reading(at, lanes, site)
+
+    def end(self, reading: Reading) -> None:
+        """The issuing threads have waited for the reads: they count as theirs, now."""
+        self._end(reading.at)
+        self.read(reading.at, reading.lanes, PIECE, reading.site)
+
+    def split_reading(self, reading: Reading, part: NDArray[np.bool_]) -> tuple[Reading, Reading]:
+        """Reads under way as two: the pieces of the mask ``part``, and the others."""
+        self._under_way += 1
+        first, second = (
+            Reading(reading.at[mask], reading.lanes[mask], reading.site) for mask in (part, ~part)
+        )
+        return first, second
+
+    def end_group(self, reading: Reading) -> None:
+        """The warpgroups have waited for the reads of their wgmma."""
+        self._end(reading.at)
+        if self._group_stamp is None:
+            shape = (len(self._groups), self._pieces)
+            self._group_stamp = np.zeros(shape, np.int32)
+            self._group_site = np.zeros(shape, np.int32)
+        group = np.searchsorted(self._groups, reading.lanes % self.threads)
+        self._group_stamp[group, reading.at // PIECE] = self._time
+        self._group_site[group, reading.at // PIECE] = reading.site
+
+    def _end(self, at: Ints) -> None:
+        assert self._reading is not None
+        np.subtract.at(self._reading, at // PIECE, 1)
+        self._under_way -= 1
+
+    def _check(self, at: Ints, lanes: Ints, width: int) -> None:
+        super()._check(at, lanes, width)
+        if self._under_way:
+            assert self._reading is not None
+            busy = self._reading.take(at // PIECE) != 0
+            if busy.any():
+                i = int(busy.argmax())
+                piece = int(at[i]) // PIECE
+                raise Conflict(
+                    "race", i, int(at[i]), int(self._reader[piece]), int(self._reader_site[piece])
+                )
+        if self._group_stamp is not None:
+            self._check_groups(self._group_stamp, at, lanes)
+
+    def _check_groups(self, latest: Stamps, at: Ints, lanes: Ints) -> None:
+        stamps = latest.take(at // PIECE, axis=1)
+        if stamps.max(initial=0) <= self._low:
+            return
+        group, i = np.nonzero(stamps > self._floor[lanes // self.threads])
+        first = self._groups[group]
+        inside = lanes[i] % self.threads - first
+        other = (inside < 0) | (inside >= GROUP)  # its own warpgroup's waits are behind it
+        group, i, first = group[other], i[other], first[other]
+        if not len(i):
+            return
+        knows = self._knowledge()
+        count = len(self._groups)
+        pairs, which = np.unique(self._row[lanes[i]] * count + group, return_inverse=True)
+        columns = self._groups[pairs % count][:, None] + np.arange(GROUP)
+        known = knows[(pairs // count)[:, None], columns].max(axis=1)
+        racing = np.flatnonzero(known[which] < stamps[group, i])
+        if len(racing):
+            one = racing[np.argmin(i[racing])]
+            a = int(i[one])
+            lane = int(lanes[a]) // self.threads * self.threads + int(first[one])
+            site = int(self._group_site[group[one], at[a] // PIECE])
+            raise Conflict("race", a, int(at[a]), lane, site)
+
+    # -- fences -----------------------------------------------------------------------
+
+    def fence(self, lanes: Ints) -> None:
+        """fence.proxy.async: the async proxy will see what these threads know of."""
+        if not len(lanes):
+            return
+        knows = self._knowledge()
+        if self._fenced_knows is None or self._fenced_knows.shape[1] < self._columns:
+            wider = np.zeros((self.lanes, self._columns), np.int32)
+            if self._fenced_knows is not None:
+                wider[:, : self._fenced_knows.shape[1]] = self._fenced_knows
+            self._fenced_knows = wider
+        self._fenced[lanes] = self._time
+        self._fenced_floor[lanes] = self._floor[lanes // self.threads]
+        self._fenced_knows[lanes] = knows[self._row[lanes]]
+        self._advance(lanes >> 5)
+
+    def _check_fences(self, at: Ints, lanes: Ints) -> None:
+        stamp, writer = (self._view(PIECE)[i].take(at // PIECE, axis=0) for i in (0, 1))
+        generic = (stamp > _START) & (stamp != _PENDING) & (writer < self.lanes)
+        if not generic.any():
+            return
+        i, j = np.nonzero(generic)
+        stamp, writer, lane = stamp[i, j], writer[i, j], lanes[i]
+        fine = (stamp <= self._fenced[writer]) | (stamp <= self._fenced_floor[lane])
+        if self._fenced_knows is not None:
+            fine |= stamp <= self._fenced_knows[lane, writer % self.threads]
+            # The issuing thread's own writes it knows without being told.
+        if fine.all():
+            return
+        one = int(fine.argmin())
+        byte = int(at[i[one]]) + int(j[one]) * self.granule
+        site = int(self._site[byte // self.granule])
+        raise Conflict("unfenced", int(i[one]), byte, int(writer[one]), site, True)
+
+    # -- copies that arrive -------------------------------------------------------------
+
+    def hand_over(self, copy: Copy) -> None:
+        """An asynchronous copy of threads will complete on an object, as an engine's does.
+
+        What the threads have done so far is released into the object when it completes.
+        """
+        knows = self._knowledge()
+        unique, copy.issuer = np.unique(copy.lanes, return_inverse=True)
+        copy.knows = knows[self._row[unique]]
+        copy.knows[np.arange(len(unique)), unique % self.threads] = self._time
+        self._advance(unique >> 5)

@@ -1,0 +1,267 @@
+"""The operations of each instruction: what :func:`fill` puts into a block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.errors import PtxError, TrapFault, UninitializedFault
+from ptxgen.interp.text import flow
+from ptxgen.interp.text.ptx import Instruction, Vector
+from ptxgen.interp.units import collective, operate, transfer, wgmma
+from ptxgen.interp.units.kernel import Block, Kernel, Operation, active
+from ptxgen.interp.units.operate import Variants, compute, guard_of, move
+from ptxgen.interp.units.sync import Wave
+from ptxgen.interp.values.scalar import lookup
+
+Array = NDArray[Any]
+
+
+def fill(kernel: Kernel, block: Block, kind: str) -> None:
+    """Decodes ``block``: its operations, and how it ends. Raises PtxError."""
+    try:
+        _fill(kernel, block, kind)
+    except PtxError as error:
+        if error.line and error.file == kernel.module.file:
+            raise
+        message = str(error).partition(": ")[2].removesuffix(f"\n    {error.text}")
+        raise kernel.error(message, kernel.decoding) from None
+
+
+def _fill(kernel: Kernel, block: Block, kind: str) -> None:
+    kernel.decoding = block.instructions[-1]
+    instructions = list(block.instructions)
+    if kind == "wait":
+        instruction = instructions.pop()
+        family = wgmma if instruction.opcode == "wgmma" else collective
+        block.end = family.waiting(kernel, block, instruction)
+    elif kind in ("branch", "exit"):
+        block.end = _end(kernel, block, instructions.pop(), kind)
+    else:
+        block.end = _fall(block)
+    last = block.instructions[-1]
+    if kind != "fall":
+        _check_doubtful(kernel, block, last)
+        _check_matrices(kernel, block, last)
+    for instruction in instructions:
+        kernel.decoding = instruction
+        _check_doubtful(kernel, block, instruction)
+        _check_matrices(kernel, block, instruction)
+        variants = decode(kernel, instruction)
+        if variants is not None:
+            block.full.append(variants[0])
+            block.masked.append(variants[1])
+        _note_doubtful(kernel, block, instruction)
+    if kind == "wait" and last.opcode != "wgmma":  # which sees to its accumulators itself
+        end = block.end
+        notes = [p for p in flow.writes(last) if p in kernel.flow.doubtful]
+        if notes:
+            note = _noting(kernel, last, notes)
+
+            def noting(wave: Wave, registers: list[Any]) -> None:
+                note(wave, registers)
+                end(wave, registers)
+
+            block.end = noting
+
+
+# -- registers perhaps never written --------------------------------------------------
+
+
+def _check_doubtful(kernel: Kernel, block: Block, instruction: Instruction) -> None:
+    read = set(flow.reads(instruction))
+    if instruction.opcode == "wgmma":  # its accumulators count only if scale-d says so
+        read -= set(flow.writes(instruction))
+    names = sorted(n for n in read if n in kernel.flow.doubtful)
+    slots = [(name, kernel.slot(name)) for name in names]
+    if not slots:
+        return
+    guard = guard_of(kernel, instruction)
+
+    def check(wave: Wave, registers: list[Any]) -> None:
+        for name, slot in slots:
+            lanes = active(wave, None if guard is None else guard(wave, registers))
+            known = wave.assigned.get(slot)
+            here = wave.lanes[wave.alive] if lanes is None else lanes
+            missing = here if known is None else here[~known[here]]
+            if len(missing):
+                raise wave.fault(
+                    UninitializedFault,
+                    f"read of register {name}, which nothing has written",
+                    instruction,
+                    int(missing[0]),
+                )
+
+    block.full.append(check)
+    block.masked.append(check)
+
+
+def _check_matrices(kernel: Kernel, block: Block, instruction: Instruction) -> None:
+    check = wgmma.touching(kernel, instruction)
+    if check is not None:
+        block.full.append(check)
+        block.masked.append(check)
+
+
+def _noting(kernel: Kernel, instruction: Instruction, names: list[str]) -> Operation:
+    guard = guard_of(kernel, instruction)
+    slots = [kernel.slot(name) for name in names]
+
+    def note(wave: Wave, registers: list[Any]) -> None:
+        lanes = active(wave, None if guard is None else guard(wave, registers))
+        for slot in slots:
+            known = wave.assigned.get(slot)
+            if known is None:
+                known = wave.assigned[slot] = np.zeros(len(wave.lanes), np.bool_)
+            if lanes is None:
+                known[:] = True
+            else:
+                known[lanes] = True
+
+    return note
+
+
+def _note_doubtful(kernel: Kernel, block: Block, instruction: Instruction) -> None:
+    names = [n for n in flow.writes(instruction) if n in kernel.flow.doubtful]
+    if names:
+        note = _noting(kernel, instruction, names)
+        block.full.append(note)
+        block.masked.append(note)
+
+
+# -- ends of segments -----------------------------------------------------------------
+
+
+def _fall(block: Block) -> Operation:
+    def end(wave: Wave, registers: list[Any]) -> None:
+        wave.send(block.following, wave.mask)
+
+    return end
+
+
+def _end(kernel: Kernel, block: Block, instruction: Instruction, kind: str) -> Operation:
+    guard = guard_of(kernel, instruction)
+    if instruction.opcode == "trap":
+
+        def go(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
+            lane = 0 if mask is None else int(np.flatnonzero(mask)[0])
+            raise wave.fault(TrapFault, "the kernel stopped itself (trap)", instruction, lane)
+
+    elif kind == "exit":
+
+        def go(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
+            wave.leave(mask)
+
+    else:
+
+        def go(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
+            wave.send(block.target, mask)
+
+    if guard is None:
+        return lambda wave, registers: go(wave, wave.mask)
+
+    def end(wave: Wave, registers: list[Any]) -> None:
+        taken = guard(wave, registers)
+        mask = wave.mask
+        if taken.size == 1 and len(wave.lanes) > 1:
+            if taken[0]:
+                go(wave, mask)
+            else:
+                wave.send(block.following, mask)
+            return
+        if mask is None:
+            if taken.all():
+                go(wave, None)
+            elif not taken.any():
+                wave.send(block.following, None)
+            else:
+                wave.send(block.following, ~taken)
+                go(wave, taken)
+            return
+        yes = taken & mask
+        if not yes.any():
+            wave.send(block.following, mask)
+            return
+        no = mask & ~taken
+        if no.any():
+            wave.send(block.following, no)
+        go(wave, yes)
+
+    return end
+
+
+# -- decoding -------------------------------------------------------------------------
+
+
+def decode(kernel: Kernel, instruction: Instruction) -> Variants | None:
+    """The two operations of an instruction that is not the end of a segment."""
+    if instruction.opcode == "mov" and _plain_mov(instruction) is False:
+        return move(kernel, instruction)
+    scalar = lookup(instruction)
+    if scalar is not None:
+        return compute(kernel, instruction, scalar)
+    family = _FAMILIES.get(instruction.opcode)
+    if family is None:
+        raise kernel.error(f"instruction {instruction.name} is outside the subset", instruction)
+    return family(kernel, instruction)
+
+
+def _plain_mov(instruction: Instruction) -> bool:
+    return not any(isinstance(o, Vector) for o in instruction.operands)
+
+
+def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
+    """Fences; that of the async proxy counts, since copies and wgmma may miss what it orders."""
+    form = instruction.modifiers
+    if form[:1] in (("acq_rel",), ("sc",)) and kernel.cluster > 1 and form[1:] != ("cta",):
+        guard = guard_of(kernel, instruction)
+
+        def fence(wave: Wave, registers: list[Any]) -> None:
+            lanes = active(wave, None if guard is None else guard(wave, registers))
+            wave.cluster_barrier.fence(np.flatnonzero(wave.alive) if lanes is None else lanes)
+
+        return fence, fence
+    if form[:1] != ("proxy",) or form[1:2] == ("alias",):
+        return None
+    if form[1:2] != ("async",) or form[2:] not in (
+        (), ("global",), ("shared::cta",), ("shared::cluster",)
+    ):  # fmt: skip
+        raise kernel.error("this form of fence is outside the subset", instruction)
+    if form[2:] == ("global",):
+        return None
+    guard = guard_of(kernel, instruction)
+
+    def operation(wave: Wave, registers: list[Any]) -> None:
+        lanes = active(wave, None if guard is None else guard(wave, registers))
+        wave.history.fence(np.flatnonzero(wave.alive) if lanes is None else lanes)
+
+    return operation, operation
+
+
+def _ignored(kernel: Kernel, instruction: Instruction) -> Variants | None:
+    """Fences and hints: here every thread sees every store at once; the history checks order."""
+    return None
+
+
+_FAMILIES: dict[str, Callable[[Kernel, Instruction], Variants | None]] = {
+    "ld": transfer.load,
+    "ldu": transfer.load,
+    "st": transfer.store,
+    "atom": transfer.atomic,
+    "red": transfer.atomic,
+    "cvta": operate.cvta,
+    "mapa": operate.mapa,
+    "getctarank": operate.getctarank,
+    "isspacep": operate.isspacep,
+    "cp": transfer.copy,
+    "fence": _fence,
+    "membar": _ignored,
+    "griddepcontrol": _ignored,
+    "nanosleep": _ignored,
+    "prefetch": _ignored,
+    "activemask": collective.activemask,
+    "mbarrier": collective.mbarrier,
+}

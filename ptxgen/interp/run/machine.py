@@ -1,0 +1,446 @@
+"""The machine: waves of CTAs, run segment by segment, all lanes of a segment at once.
+
+A *wave* is as many CTAs as fit one vector well (:data:`WAVE_LANES`); waves run one after the
+other, so CTAs of different waves cannot wait for each other. Within a wave, lanes are grouped
+by the segment they are at. Usually the group that comes first runs; with a ``seed``, warps
+are picked at random instead, which must not change any result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.errors import (
+    BarrierFault,
+    DeadlockFault,
+    DeviceError,
+    KernelFault,
+    RaceFault,
+    StepLimitFault,
+    UninitializedFault,
+)
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.memory.allocations import Allocation, GlobalMemory
+from ptxgen.interp.memory.proxy import GROUP, ProxyHistory
+from ptxgen.interp.memory.race import Conflict
+from ptxgen.interp.run.program import Program
+from ptxgen.interp.text.ptx import Instruction
+from ptxgen.interp.units import bulk, sync
+from ptxgen.interp.units.kernel import Block
+from ptxgen.interp.units.sync import Arrivals, ClusterBarrier, Copies, Mbarriers
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_] | None
+"""Which lanes of the wave; None: all of them."""
+Lanes = NDArray[np.int64]
+
+Unit = TypeVar("Unit")
+
+WARP = 32
+WAVE_LANES = 4096
+"""Lanes of a wave, if several CTAs fit: enough to make NumPy's cost per call small."""
+VISITS = 1 << 20
+"""How often a wave may enter one segment before it is taken for an endless loop."""
+POLLS = 8
+"""How often a wait that may give up does so in vain before it is taken to wait forever."""
+MAX_THREADS = 1024
+GRID_LIMIT = (2**31 - 1, 65535, 65535)
+BLOCK_LIMIT = (1024, 1024, 64)
+
+
+class Observer(Protocol):
+    """Watches a launch; see :mod:`ptxgen.interp.run.profile`."""
+
+    def segment(self, wave: Wave, block: Block, mask: Mask) -> None:
+        """The lanes of ``mask`` run ``block``."""
+
+    def memory(
+        self,
+        wave: memory_access.Wave,
+        access: Access,
+        space: str,
+        kind: str,
+        address: Array,
+        lanes: Lanes | None,
+    ) -> None:
+        """The lanes (None: all) access global addresses, or flat offsets of shared memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a launch is run. Results do not depend on it."""
+
+    seed: int | None = None
+    """Picks warps at random; None: whatever comes first in the text, all warps together."""
+    early: bool = False
+    """Asynchronous copies land as soon as they are issued, not as late as allowed."""
+    visits: int = VISITS
+    wave_lanes: int = WAVE_LANES
+    observer: Observer | None = None
+
+
+class Wave:
+    """The state of some CTAs that run together. Arrays over lanes are flat: CTA, thread."""
+
+    def __init__(
+        self,
+        program: Program,
+        memory: GlobalMemory,
+        settings: Settings,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        ctas: range,
+        params: bytes,
+        shared_bytes: int,
+    ) -> None:
+        self.program, self.memory, self.settings = program, memory, settings
+        self.observer = settings.observer
+        self.grid, self.block, self.ctas, self.params = grid, block, ctas, params
+        size = block[0] * block[1] * block[2]
+        self.threads = -(-size // WARP) * WARP
+        self.cluster = program.cluster
+        count = len(ctas)
+        self.lanes: Lanes = np.arange(count * self.threads)
+        self.thread = self.lanes % self.threads
+        self.alive = self.thread < size
+        self.all_alive = size == self.threads
+        self.shared_bytes = -(-shared_bytes // 16) * 16
+        self.shared_limit = shared_bytes
+        self.shared = np.full(count * self.shared_bytes, 0xCD, np.uint8)
+        self._shared_rows: dict[tuple[Any, int], Array] = {}
+        self.shared_start: Lanes = self.lanes // self.threads * self.shared_bytes
+        starts = np.arange(0, self.threads - GROUP + 1, GROUP)
+        self.history = ProxyHistory(
+            count // self.cluster,
+            self.threads * self.cluster,
+            max(self.shared_bytes, 16) * self.cluster,
+            program.granule,
+            (np.arange(self.cluster)[:, None] * self.threads + starts).reshape(-1),
+        )
+        self.local = np.full((count * self.threads, program.local_bytes), 0xCD, np.uint8)
+        self.local_written = np.zeros(self.local.shape, np.bool_)
+        self.copies = Copies(self)
+        self.arrivals = Arrivals(self)
+        self.mbarriers = Mbarriers(self)
+        self.cluster_barrier = ClusterBarrier(self)
+        self._units: dict[Any, Any] = {}
+        self.recent: Allocation | None = None
+        self.registers: list[Any] = program.registers(self)
+        self.assigned: dict[int, NDArray[np.bool_]] = {}
+        self.random = (
+            None if settings.seed is None else np.random.default_rng((settings.seed, ctas.start))
+        )
+        # The group that is running:
+        self.mask: Mask = None
+        self._active: Lanes | None = None
+        # Groups that can run, by the order of their segment, and lanes that wait there.
+        everyone = None if self.all_alive else self.alive.copy()
+        self.ready: dict[int, Mask] = {program.entry_order: everyone}
+        self.parked: dict[int, NDArray[np.bool_]] = {}
+        self.stalls: dict[int, int] = {}
+        """How often lanes have given up waiting at a segment since anything last happened."""
+        for start, data in program.shared_init:
+            for cta in range(count):
+                at = cta * self.shared_bytes + start
+                self.shared[at : at + len(data)] = np.frombuffer(data, np.uint8)
+                self.history.fill(at, len(data))
+
+    @property
+    def early(self) -> bool:
+        """Whether what is asynchronous happens as soon as it is issued."""
+        return self.settings.early
+
+    def unit(self, kind: Callable[[sync.Wave], Unit]) -> Unit:
+        """The wave's unit of this kind, made when it is first asked for."""
+        found = self._units.get(kind)
+        if found is None:
+            found = self._units[kind] = kind(self)
+        made: Unit = found
+        return made
+
+    # -- lanes ----------------------------------------------------------------------
+    @property
+    def active(self) -> Lanes | None:
+        """The lanes that run, None for all; as indices."""
+        if self.mask is None:
+            return None
+        if self._active is None:
+            self._active = np.flatnonzero(self.mask)
+        return self._active
+
+    def lane_at(self, lanes: Lanes | None, index: int) -> int:
+        """The flat lane of request ``index`` (requests all lanes share are the first's)."""
+        if lanes is None:
+            return index
+        return int(lanes[min(index, len(lanes) - 1)])
+
+    def cta_of(self, lane: int) -> tuple[int, int, int]:
+        """The CTA's coordinates."""
+        flat = self.ctas[lane // self.threads]
+        x, y, _ = self.grid
+        return flat % x, flat // x % y, flat // (x * y)
+
+    def thread_text(self, lane: int) -> str:
+        """Names a lane in a sentence."""
+        inside = lane % self.threads
+        return f"thread {inside} (warp {inside // WARP}, lane {inside % WARP})"
+
+    def fault(
+        self,
+        kind: type[KernelFault],
+        message: str,
+        instruction: Instruction,
+        lane: int | None = None,
+        address: int | None = None,
+    ) -> KernelFault:
+        """An exception that names the place; to be raised by the caller."""
+        inside = None if lane is None else lane % self.threads
+        return kind(
+            message,
+            kernel=self.program.name,
+            line=instruction.line,
+            text=instruction.text,
+            source=instruction.source,
+            cta=None if lane is None else self.cta_of(lane),
+            warp=None if inside is None else inside // WARP,
+            lane=None if inside is None else inside % WARP,
+            address=address,
+        )
+
+    def conflict(
+        self, conflict: Conflict, instruction: Instruction, what: str, lanes: Lanes
+    ) -> KernelFault:
+        """The fault for what :class:`SharedHistory` found wrong with a request of ``lanes``."""
+        lane = int(lanes[conflict.index])
+        address = int(conflict.at) % max(self.shared_bytes, 16)
+        place = f"byte {address} of shared memory"
+        if conflict.kind == "uninitialised":
+            message = f"{what} of {place}, which nothing has written"
+            return self.fault(UninitializedFault, message, instruction, lane, address)
+        other = "another access"
+        if conflict.other_site:
+            there = self.program.site(conflict.other_site)
+            other = f"line {there.line} ({there.text})"
+        who = "" if conflict.other_lane is None else f" by {self.thread_text(conflict.other_lane)}"
+        if conflict.kind == "unfenced":
+            message = (
+                f"{what} of {place}, which an ordinary store{who} at {other} has written; "
+                "fence.proxy.async is missing in between"
+            )
+        elif conflict.kind == "pending":
+            message = (
+                f"{what} of {place}, into which an asynchronous copy{who} from {other} is still "
+                "under way: nothing has waited for it"
+            )
+        else:
+            verb = "write" if conflict.other_is_write else "read"
+            message = f"race: {what} of {place} is not ordered with the {verb}{who} at {other}"
+        return self.fault(RaceFault, message, instruction, lane, address)
+
+    def shared_rows(self, dtype: np.dtype[Any], vector: int) -> Array:
+        """All shared memory as elements, or as rows of ``vector`` elements."""
+        key = (dtype, vector)
+        found = self._shared_rows.get(key)
+        if found is None:
+            found = self.shared.view(dtype)
+            if vector > 1:
+                found = found.reshape(-1, vector)
+            self._shared_rows[key] = found
+        return found
+
+    # -- groups ---------------------------------------------------------------------
+    def send(self, block: sync.Place, mask: Mask) -> None:
+        """Lanes reach ``block`` and can run it."""
+        order = block.order
+        if mask is None or order not in self.ready:
+            self.ready[order] = mask
+            return
+        there = self.ready[order]
+        if there is not None:
+            together = there | mask
+            self.ready[order] = None if together.all() else together
+
+    def park(self, block: sync.Place, mask: NDArray[np.bool_]) -> None:
+        """Lanes wait at ``block`` until something wakes them."""
+        there = self.parked.get(block.order)
+        self.parked[block.order] = mask if there is None else there | mask
+
+    def wake(self, order: int | None = None) -> None:
+        """Lets lanes that wait (at one segment, or everywhere) try again."""
+        orders = list(self.parked) if order is None else [order]
+        for at in orders:
+            if at in self.parked:
+                self.send(self.program.blocks[at], self.parked.pop(at))
+
+    def leave(self, mask: Mask) -> None:
+        """Lanes exit."""
+        if self.copies.stores:
+            bulk.leave(self, mask)
+        if mask is None:
+            self.alive[:] = False
+        else:
+            self.alive &= ~mask
+        self.all_alive = False
+        if self.parked or self.arrivals.waiting:
+            self.arrivals.review()
+            self.cluster_barrier.review()
+            self.wake()
+
+    # -- running --------------------------------------------------------------------
+    def run(self) -> None:
+        """Runs all lanes to their end."""
+        ready, blocks, registers = self.ready, self.program.blocks, self.registers
+        visits = [0] * len(blocks)
+        limit = self.settings.visits
+        if self.random is not None:
+            limit *= len(self.lanes) // WARP
+        while ready or self._stalled():
+            if self.random is None:
+                order = min(ready)
+                mask = ready.pop(order)
+            else:
+                order, mask = self._pick()
+            block = blocks[order]
+            visits[order] += 1
+            if visits[order] > limit:
+                raise self.fault(
+                    StepLimitFault,
+                    f"a wave of CTAs has come here {limit} times, which is taken for an endless "
+                    "loop (the limit is the setting visits=)",
+                    block.first,
+                    self._some(mask),
+                )
+            self.mask, self._active = mask, None
+            if self.observer is not None:
+                self.observer.segment(self, block, mask)
+            alone = not ready and not self.parked and not self.arrivals.waiting
+            for operation in block.full if alone else block.masked:
+                operation(self, registers)
+            block.end(self, registers)
+
+    def _some(self, mask: Mask) -> int:
+        return 0 if mask is None else int(np.flatnonzero(mask)[0])
+
+    def _pick(self) -> tuple[int, Mask]:
+        """Some warps that can run, at random; within a warp what comes first goes first."""
+        assert self.random is not None
+        ready = self.ready
+        warps = len(self.lanes) // WARP
+        first = np.full(warps, len(self.program.blocks))
+        for order, mask in ready.items():
+            here = (
+                np.ones(warps, np.bool_) if mask is None else mask.reshape(warps, WARP).any(axis=1)
+            )
+            np.minimum(first, np.where(here, order, first), out=first)
+        order = int(self.random.choice(np.unique(first[first < len(self.program.blocks)])))
+        candidates = np.flatnonzero(first == order)
+        if self.random.random() < 0.5:
+            count = int(self.random.integers(1, len(candidates) + 1))
+            candidates = self.random.choice(candidates, count, replace=False)
+        chosen = np.zeros((warps, WARP), np.bool_)
+        chosen[candidates] = True
+        mask = ready.pop(order)
+        if mask is not None:
+            chosen &= mask.reshape(warps, WARP)
+        running = chosen.reshape(-1)
+        rest = ~running if mask is None else mask & ~running
+        if rest.any():
+            ready[order] = rest
+        return order, None if running.all() else running
+
+    def _stalled(self) -> bool:
+        """Nothing can run: lets something happen, and says whether anything can run now."""
+        while not self.ready:
+            if self.copies.land():
+                self.wake()
+            elif self._time_out():
+                pass
+            elif self.parked or self.arrivals.waiting:
+                self._deadlock()
+            else:
+                return False
+        return True
+
+    def _time_out(self) -> bool:
+        """Waits that may give up (test_wait) do."""
+        for order in list(self.parked):
+            block = self.program.blocks[order]
+            if block.polls and self.stalls.get(order, 0) < POLLS:
+                self.stalls[order] = self.stalls.get(order, 0) + 1
+                block.give_up(self, self.parked.pop(order))
+                return True
+        return False
+
+    def _deadlock(self) -> NoReturn:
+        places: list[tuple[Instruction, NDArray[np.bool_]]] = [
+            (self.program.blocks[order].first, mask) for order, mask in self.parked.items()
+        ]
+        places += [(a.instruction, a.mask) for a in self.arrivals.waiting]
+        said = []
+        for instruction, mask in places:
+            said.append(
+                f"{int(mask.sum())} threads at line {instruction.line} ({instruction.text}), the "
+                f"first {self.thread_text(self._some(mask))} of CTA {self.cta_of(self._some(mask))}"
+            )
+        instruction, mask = places[0]
+        kind = DeadlockFault
+        if any(self.program.blocks[order].collective for order in self.parked):
+            kind = BarrierFault  # type: ignore[assignment]
+        gone = int((~self.alive).sum() - (self.thread >= self._size()).sum())
+        raise self.fault(
+            kind,
+            f"no thread can go on: {'; '.join(said)}; {gone} threads have exited",
+            instruction,
+            self._some(mask),
+        )
+
+    def _size(self) -> int:
+        x, y, z = self.block
+        return x * y * z
+
+
+def launch(
+    program: Program,
+    memory: GlobalMemory,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    params: bytes,
+    dynamic_shared: int,
+    settings: Settings,
+) -> None:
+    """Runs a whole grid. Raises DeviceError for an illegal launch, KernelFault for a bad kernel."""
+    _check(program, grid, block, params)
+    shared = program.shared_bytes(dynamic_shared)
+    threads = -(-block[0] * block[1] * block[2] // WARP) * WARP
+    total = grid[0] * grid[1] * grid[2]
+    count = max(settings.wave_lanes // threads // program.cluster, 1) * program.cluster
+    with np.errstate(all="ignore"):
+        for start in range(0, total, count):
+            ctas = range(start, min(start + count, total))
+            Wave(program, memory, settings, grid, block, ctas, params, shared).run()
+
+
+def _check(
+    program: Program, grid: tuple[int, int, int], block: tuple[int, int, int], params: bytes
+) -> None:
+    name = program.name
+    if len(params) != program.parameter_bytes:
+        raise DeviceError(
+            f"{name} takes {program.parameter_bytes} bytes of parameters "
+            f"({', '.join(p.type for p in program.entry.parameters)}), got {len(params)}"
+        )
+    for what, got, limit in (("grid", grid, GRID_LIMIT), ("block", block, BLOCK_LIMIT)):
+        if not all(1 <= g <= most for g, most in zip(got, limit, strict=True)):
+            raise DeviceError(f"{name}: {what} {got} is illegal; takes 1 to {limit}")
+    size = block[0] * block[1] * block[2]
+    if size > MAX_THREADS:
+        raise DeviceError(f"{name}: a block of {size} threads; takes at most {MAX_THREADS}")
+    program.check_block(block)
+    if grid[0] * grid[1] * grid[2] % program.cluster:
+        raise DeviceError(f"{name}: grid {grid} is no multiple of its cluster {program.cluster}")

@@ -1,0 +1,767 @@
+"""The microscope: what a launch does, counted while the interpreter runs it.
+
+A :class:`Profiler` is an :class:`~ptxgen.interp.run.machine.Observer`; :meth:`Profiler.kernels`
+says what it has seen. Everything is counted in PTX, which is what runs here: ptxas schedules the
+instructions, merges some and drops most moves, but leaves memory accesses as they are.
+
+Models
+======
+Instructions
+    A *warp instruction* is one that some lane of a warp carries out, a *lane instruction* one of
+    one lane, whatever its guard. Lanes that wait (for a warp's others, for an mbarrier) count
+    each time they try.
+Global memory
+    Moves in sectors of 32 bytes. A request (the lanes of a warp at one instruction) takes the
+    distinct sectors that it touches; ideal are as many as its distinct bytes would fill.
+    Source: CUDA C++ Programming Guide, global memory; Nsight Compute's "sectors/request".
+Shared memory
+    32 banks of 4 bytes; a bank gives one word per wavefront, to all lanes that want it. Requests
+    of 8 and 16 bytes per lane are carried out by half-warps and quarter-warps, one after the
+    other; loads by parts twice as large if all lanes i and i ^ 1 of the warp that take part, or
+    all lanes i and i ^ 2, want the same. Ideal is one wavefront for each part that has a lane;
+    what comes on top is bank conflicts. An asynchronous copy writes shared memory as a store of
+    its width would.
+    Source: CUDA C++ Programming Guide, shared memory of compute capability 5.x and later; the
+    parts of a warp: GTC 2019, S9593 (cuTENSOR); pairs: developer forums of NVIDIA, topic 77228
+    (there for compute capability 7.x).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.run.machine import Mask, Wave
+from ptxgen.interp.run.program import Program
+from ptxgen.interp.text.ptx import Instruction
+from ptxgen.interp.units.kernel import Block
+
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+Lanes = NDArray[np.int64]
+
+WARP = 32
+SECTOR = 32
+"""Bytes of global memory that move together."""
+BANKS = 32
+WORD = 4
+"""Bytes of a bank."""
+
+CLASSES = (
+    "fma", "tensor", "float", "integer", "move", "warp", "control", "barrier", "async copy",
+    "global load", "global store", "shared load", "shared store", "local load", "local store",
+    "param load", "generic load", "generic store", "atomic",
+)  # fmt: skip
+"""The classes of instructions, in the order of the table."""
+
+_FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64"}
+_PACKED = {"f16x2", "bf16x2"}
+_OPCODES = {
+    opcode: kind
+    for kind, opcodes in {
+        "fma": ("fma",),
+        "tensor": ("mma",),
+        "move": ("mov", "cvt", "cvta", "selp", "mapa"),
+        "warp": ("shfl", "vote", "match", "redux", "elect", "activemask", "setmaxnreg"),
+        "control": ("bra", "brx", "call", "ret", "exit", "trap"),
+        "barrier": ("bar", "barrier", "mbarrier", "fence", "membar", "griddepcontrol", "nanosleep"),
+        "global load": ("prefetch",),
+        "shared load": ("ldmatrix",),
+        "shared store": ("stmatrix",),
+        "atomic": ("atom", "red"),
+    }.items()
+    for opcode in opcodes
+}
+_SPACES = ("param", "global", "shared", "local")
+_NO_FLOP = {"abs", "neg", "min", "max", "setp", "set", "copysign", "testp"}
+
+
+def classify(instruction: Instruction) -> str:
+    """The class of an instruction, one of :data:`CLASSES`."""
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    if opcode in _OPCODES:
+        return _OPCODES[opcode]
+    bases = [m.partition("::")[0] for m in modifiers]
+    if opcode in ("ld", "ldu", "st"):
+        space = next(
+            (b for b in bases if b in _SPACES), "global" if "const" in bases else "generic"
+        )
+        return f"{space} {'store' if opcode == 'st' else 'load'}"
+    if opcode == "cp":
+        return "barrier" if {"commit_group", "wait_group", "wait_all"} & {*bases} else "async copy"
+    if opcode == "wgmma":
+        return "tensor" if bases[:1] == ["mma_async"] else "barrier"
+    if modifiers and modifiers[-1] in _FLOATS:
+        return "fma" if opcode == "mad" else "float"
+    return "integer"
+
+
+def _flop(instruction: Instruction, kind: str) -> int:
+    """Operations of one lane; a product and its sum are two. Comparing counts nothing."""
+    if kind == "tensor":
+        shape = next((f for m in instruction.modifiers if (f := _SHAPE.fullmatch(m))), None)
+        lanes = 4 * WARP if instruction.opcode == "wgmma" else WARP  # that share the product
+        return 0 if shape is None else 2 * int(shape[1]) * int(shape[2]) * int(shape[3]) // lanes
+    packed = 2 if _PACKED.intersection(instruction.modifiers) else 1
+    if kind == "fma":
+        return 2 * packed
+    return packed if kind == "float" and instruction.opcode not in _NO_FLOP else 0
+
+
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+
+
+# -- results ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How often: by warps, and by lanes."""
+
+    warps: int = 0
+    lanes: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.warps + other.warps, self.lanes + other.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What one memory instruction did to one state space."""
+
+    line: int
+    """The PTX line, from 1."""
+    text: str
+    """The instruction."""
+    name: str
+    """Its opcode with all modifiers."""
+    space: str
+    """global or shared."""
+    kind: str
+    """load, store or async."""
+    width: int
+    """Bytes of one lane."""
+    hot: bool
+    """Whether it is in the main loop."""
+    requests: int
+    """Warp instructions with at least one lane."""
+    lanes: int
+    bytes: int
+    """What the lanes asked for."""
+    units: int
+    """Sectors (global memory) or wavefronts (shared memory)."""
+    ideal: int
+    """The fewest units possible."""
+    lines: tuple[int, ...] = ()
+    """The CUDA line, then those of the calls it was inlined at; empty without line information."""
+    cuda: str = ""
+    """The text of the call that led here, or of the line itself where there is none."""
+
+    @property
+    def excess(self) -> int:
+        """Sectors or wavefronts above the fewest possible."""
+        return self.units - self.ideal
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalTraffic:
+    """Global memory, in bytes, but for requests and sectors."""
+
+    requests: int
+    sectors: int
+    ideal_sectors: int
+    loaded: int
+    """Asked for by the lanes; what several lanes ask for counts as often."""
+    stored: int
+    touched_loads: int
+    """Distinct bytes that were read."""
+    touched_stores: int
+
+    @property
+    def moved(self) -> int:
+        """Bytes of the sectors."""
+        return self.sectors * SECTOR
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTraffic:
+    """Shared memory."""
+
+    requests: int
+    wavefronts: int
+    ideal_wavefronts: int
+    bytes: int
+
+    @property
+    def conflicts(self) -> int:
+        """Wavefronts that bank conflicts cost."""
+        return self.wavefronts - self.ideal_wavefronts
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Asynchronous copies, counted by warps."""
+
+    copies: int
+    commits: int
+    waits: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProfile:
+    """What the launches of one kernel did."""
+
+    name: str
+    launches: int
+    ctas: int
+    threads: int
+    """Threads of a CTA."""
+    mix: Mapping[str, Count]
+    """By the instruction's whole name, most frequent first."""
+    classes: Mapping[str, Count]
+    loop: Mapping[str, Count]
+    """By class, in the main loop: the innermost one around most of the arithmetic."""
+    total: Count
+    partial: int
+    """Warp instructions that not all living lanes of the warp took part in."""
+    cta_barriers: int
+    """Arrivals of warps at barriers of the CTA."""
+    warp_barriers: int
+    flop: int
+    copies: Copies
+    global_memory: GlobalTraffic
+    shared_memory: SharedTraffic
+    sites: tuple[Site, ...] = field(repr=False)
+    """In the order of the PTX."""
+
+    @property
+    def lanes_per_instruction(self) -> float:
+        """Lanes that take part in a warp instruction; 32 without divergence."""
+        return self.total.lanes / max(self.total.warps, 1)
+
+    def site(self, line: int, space: str) -> Site:
+        """The site at a PTX line; KeyError if there is none."""
+        for site in self.sites:
+            if (site.line, site.space) == (line, space):
+                return site
+        raise KeyError(f"line {line} does not access {space} memory")
+
+    def json(self) -> dict[str, Any]:
+        """All of it as numbers, strings, lists and dicts; numbers are integers."""
+        value = asdict(self)
+        value["sites"] = [{**site, "lines": list(site["lines"])} for site in value["sites"]]
+        return value
+
+    def table(self, sites: int = 10) -> str:
+        """For people. ``sites``: how many access sites above the minimum are listed."""
+        return "\n".join((*self._head(), "", *self._instructions(), "", *self._accesses(sites)))
+
+    def _head(self) -> Iterable[str]:
+        launches = f"{self.launches} launches of " if self.launches != 1 else ""
+        yield f"{self.name}: {launches}{_plural(self.ctas // max(self.launches, 1), 'CTA')}"
+        memory, shared, warps = self.global_memory, self.shared_memory, -(-self.threads // WARP)
+        yield from _pairs(
+            [
+                ("threads", f"{self.threads} per CTA, {_plural(warps, 'warp')}"),
+                ("global memory", f"{memory.loaded} bytes asked for by loads, {memory.stored} by "
+                 f"stores; {memory.moved} moved in {memory.sectors} sectors, of which "
+                 f"{memory.ideal_sectors} are needed"),
+                ("", f"{memory.touched_loads} distinct bytes read, "
+                 f"{memory.touched_stores} written"),
+                ("shared memory", f"{shared.requests} requests of {shared.bytes} bytes: "
+                 f"{shared.wavefronts} wavefronts, of which {shared.conflicts} by bank conflicts"),
+                ("copies", f"{self.copies.copies} cp.async of {self.copies.bytes} bytes, "
+                 f"{self.copies.commits} commits, {self.copies.waits} waits"),
+                ("barriers", f"{self.cta_barriers} arrivals of warps at the CTA's, "
+                 f"{self.warp_barriers} within a warp"),
+                ("divergence", f"{self.lanes_per_instruction:.2f} lanes per warp instruction; "
+                 f"{self.partial} of {self.total.warps} without all lanes"),
+            ]
+        )  # fmt: skip
+
+    def _instructions(self) -> Iterable[str]:
+        arithmetic = self._arithmetic(self.classes), self._arithmetic(self.loop)
+        unit = "fma" if self.classes.get("fma") else "tensor"
+        rows = []
+        for name, of, loop in (
+            *((c, self.classes[c], self.loop.get(c, Count())) for c in self.classes),
+            ("total", self.total, sum(self.loop.values(), Count())),
+        ):
+            rows.append(
+                (
+                    name,
+                    of.warps,
+                    of.lanes,
+                    _ratio(of.lanes, arithmetic[0]),
+                    loop.warps,
+                    _ratio(loop.lanes, arithmetic[1]),
+                )
+            )
+        head = ("instructions", "by warps", "by lanes", f"per {unit}", "main loop", f"per {unit}")
+        yield from _columns(head, rows)
+
+    @staticmethod
+    def _arithmetic(classes: Mapping[str, Count]) -> int:
+        of = classes.get("fma") or classes.get("tensor") or Count()
+        return of.lanes
+
+    def _accesses(self, sites: int) -> Iterable[str]:
+        kinds: dict[tuple[str, str, str, int, bool], list[Site]] = {}
+        for site in self.sites:
+            key = site.name, site.space, site.kind, site.width, site.hot
+            kinds.setdefault(key, []).append(site)
+        rows: list[tuple[object, ...]] = []
+        for (name, space, _, _, hot), of in sorted(kinds.items(), key=lambda k: k[0][1:]):
+            requests, units = sum(s.requests for s in of), sum(s.units for s in of)
+            ideal = sum(s.ideal for s in of)
+            place = "main loop" if hot else ""
+            per = f"{units / max(requests, 1):.2f}", f"{ideal / max(requests, 1):.2f}"
+            rows.append((name, space, place, len(of), requests, units, *per))
+        head = ("access", "memory", "", "sites", "requests", "sectors/wavefronts", "each", "ideal")
+        yield from _columns(head, rows)
+        bad = sorted((s for s in self.sites if s.excess), key=lambda s: (-s.excess, s.line))
+        yield ""
+        if not bad:
+            yield "no site takes more sectors or wavefronts than the ideal"
+            return
+        shown = bad[:sites]
+        yield (
+            f"{_plural(len(bad), 'site')} above the ideal"
+            + (f", the worst {len(shown)}" if 0 < len(shown) < len(bad) else "")
+        )
+        if not shown:
+            return
+        lines = any(s.lines for s in shown)
+        rows = [
+            (
+                s.line,
+                s.space,
+                "main loop" if s.hot else "",
+                s.requests,
+                f"{s.units / s.requests:.2f}",
+                f"{s.ideal / s.requests:.2f}",
+                *((s.lines[min(1, len(s.lines) - 1)] if s.lines else "", s.cuda) if lines else ()),
+                s.text,
+            )
+            for s in shown
+        ]
+        cuda = ("CUDA line", "text") if lines else ()
+        yield from _columns(
+            ("PTX line", "memory", "", "requests", "each", "ideal", *cuda, "instruction"), rows
+        )
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _ratio(part: int, whole: int) -> str:
+    return f"{part / whole:.3f}" if whole else "-"
+
+
+def _pairs(items: Sequence[tuple[str, str]]) -> Iterable[str]:
+    width = max(len(name) for name, _ in items)
+    return (f"  {name.ljust(width)}  {value}" for name, value in items)
+
+
+def _columns(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterable[str]:
+    """Aligned columns: numbers to the right."""
+    body = [[str(cell) for cell in row] for row in rows]
+    right = [
+        all(row[i] == "-" or row[i].replace(".", "", 1).isdigit() for row in body)
+        for i in range(len(head))
+    ]
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    for row in ([*head], *body):
+        cells = zip(row, widths, right, strict=True)
+        yield "  " + "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in cells).rstrip()
+
+
+# -- models -----------------------------------------------------------------------------
+
+
+def _warps(count: int, address: Array, lanes: Lanes | None) -> tuple[Ints, NDArray[np.bool_]]:
+    """The addresses of the warps that take part, and which of their lanes do; (warps, 32) each."""
+    flat = address.astype(np.int64)
+    if lanes is None:
+        rows = np.broadcast_to(flat, count).reshape(-1, WARP)
+        return rows, np.ones(rows.shape, np.bool_)
+    full = np.zeros(count, np.int64)
+    here = np.zeros(count, np.bool_)
+    full[lanes] = flat
+    here[lanes] = True
+    rows, mask = full.reshape(-1, WARP), here.reshape(-1, WARP)
+    kept = mask.any(axis=1)
+    return rows[kept], mask[kept]
+
+
+def _parts(rows: Ints, mask: NDArray[np.bool_], size: int) -> Ints:
+    """Parts of ``size`` lanes that take part; inactive lanes get a copy of an active one's."""
+    rows, mask = rows.reshape(-1, size), mask.reshape(-1, size)
+    kept = mask.any(axis=1)
+    rows, mask = rows[kept], mask[kept]
+    spare = rows[np.arange(len(rows)), mask.argmax(axis=1)]
+    return np.where(mask, rows, spare[:, None])
+
+
+def _distinct(rows: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Each row sorted, and where a value is the first of its kind in it."""
+    rows = np.sort(rows, axis=1)
+    first = np.ones(rows.shape, np.bool_)
+    np.not_equal(rows[:, 1:], rows[:, :-1], out=first[:, 1:])
+    return rows, first
+
+
+def sectors(count: int, address: Array, lanes: Lanes | None, width: int) -> tuple[int, int, int]:
+    """Of an access of ``count`` lanes to global memory: (requests, sectors, ideal sectors)."""
+    rows = _parts(*_warps(count, address, lanes), WARP)
+    _, first = _distinct(rows)
+    nbytes = first.sum(axis=1) * width
+    _, touched = _distinct(rows // SECTOR)
+    return len(rows), int(touched.sum()), int((-(-nbytes // SECTOR)).sum())
+
+
+def wavefronts(
+    count: int, address: Array, lanes: Lanes | None, width: int, *, pairs: bool = False
+) -> tuple[int, int, int]:
+    """Of an access to shared memory: (requests, wavefronts, ideal wavefronts).
+
+    ``pairs``: whether neighbours that want the same are served together (loads).
+    """
+    rows, mask = _warps(count, address, lanes)
+    words = max(width // WORD, 1)
+    paired = np.zeros(len(rows), np.bool_)
+    if pairs and words > 1:
+        for distance in (1, 2):
+            other = np.arange(WARP) ^ distance
+            same = (rows == rows[:, other]) | ~(mask & mask[:, other])
+            paired |= same.all(axis=1)
+    total = ideal = 0
+    for chosen, size in ((~paired, WARP // words), (paired, 2 * WARP // words)):
+        if not chosen.any():
+            continue
+        parts = _parts(rows[chosen], mask[chosen], size)
+        each = (parts // WORD)[:, :, None] + np.arange(words)
+        values, first = _distinct(each.reshape(len(parts), -1))
+        place = np.arange(len(parts))[:, None] * BANKS + values % BANKS
+        busy = np.bincount(place[first], minlength=len(parts) * BANKS).reshape(-1, BANKS)
+        total += int(busy.max(axis=1).sum())
+        ideal += len(parts)
+    return len(rows), total, ideal
+
+
+class _SiteCounter:
+    """Counts of one site. The last pattern is kept: most sites see the same over and over."""
+
+    __slots__ = ("access", "ideal", "kind", "known", "lanes", "model", "requests", "space", "units")
+
+    def __init__(self, access: Access, space: str, kind: str) -> None:
+        self.access, self.space, self.kind = access, space, kind
+        loads = kind == "load" and access.instruction.opcode != "ldmatrix"
+        self.model = sectors if space == "global" else partial(wavefronts, pairs=loads)
+        self.requests = self.lanes = self.units = self.ideal = 0
+        self.known: tuple[int, Lanes | None, int, Array, tuple[int, int, int]] | None = None
+
+    def add(self, count: int, address: Array, lanes: Lanes | None, width: int) -> None:
+        """One access of the lanes of a wave of ``count``."""
+        start = int(address[0])
+        # Sectors repeat every 32 bytes; banks only turn when all addresses move by words.
+        phase = start % (SECTOR if self.space == "global" else WORD)
+        pattern = address - address[0]
+        known = self.known
+        if (
+            known is None
+            or known[0] != count
+            or known[2] != phase * 64 + width
+            or not _same(known[1], lanes)
+            or not np.array_equal(known[3], pattern)
+        ):
+            found = self.model(count, address, lanes, width)
+            known = self.known = (count, lanes, phase * 64 + width, pattern, found)
+        requests, units, ideal = known[4]
+        self.requests += requests
+        self.units += units
+        self.ideal += ideal
+        self.lanes += count if lanes is None else len(lanes)
+
+
+def _same(a: Array | None, b: Array | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+# -- the observer -----------------------------------------------------------------------
+
+
+class _KernelCounter:
+    """Counts of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.launches = self.ctas = self.threads = 0
+        self.visits: Ints = np.zeros((len(program.blocks), 3), np.int64)
+        """By segment: warps, lanes, warps without some living lane."""
+        self.sites: dict[tuple[int, str], _SiteCounter] = {}
+        self.bytes = {"load": 0, "store": 0}
+        self.touched: dict[str, dict[int, NDArray[np.bool_]]] = {"load": {}, "store": {}}
+
+    def touch(
+        self, wave: memory_access.Wave, kind: str, address: Array, width: int, lanes: int
+    ) -> None:
+        """Marks bytes of global memory. What is out of bounds is the machine's business."""
+        self.bytes[kind] += width * lanes
+        flat = np.asarray(address, np.uint64)
+        while flat.size:
+            found = wave.memory.find(int(flat.min()), width)
+            if found is None:
+                return
+            inside = flat <= np.uint64(found.end - width)
+            marks = self.touched[kind].get(found.base)
+            if marks is None:
+                marks = self.touched[kind][found.base] = np.zeros(len(found.data), np.bool_)
+            offsets = flat[inside].astype(np.int64) - found.base
+            marks[: len(marks) // width * width].reshape(-1, width)[offsets // width] = True
+            flat = flat[~inside]
+
+
+class Profiler:
+    """An observer that counts; give it to a device or as ``Settings(observer=...)``."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[int, _KernelCounter] = {}
+        self._wave: Wave | None = None
+        self._counter: _KernelCounter
+
+    def segment(self, wave: Wave, block: Block, mask: Mask) -> None:
+        """See :class:`~ptxgen.interp.run.machine.Observer`."""
+        if wave is not self._wave:
+            self._enter(wave)
+        visits = self._counter.visits[block.order]
+        if mask is None:
+            count = len(wave.lanes)
+            visits += (count // WARP, count, 0)
+            return
+        rows = mask.reshape(-1, WARP)
+        here = rows.any(axis=1)
+        missing = (wave.alive.reshape(-1, WARP) & ~rows).any(axis=1) & here
+        visits += (
+            np.count_nonzero(here),
+            np.count_nonzero(mask),
+            np.count_nonzero(missing),
+        )
+
+    def memory(
+        self,
+        wave: memory_access.Wave,
+        access: Access,
+        space: str,
+        kind: str,
+        address: Array,
+        lanes: Lanes | None,
+    ) -> None:
+        """See :class:`~ptxgen.interp.run.machine.Observer`."""
+        opcode = access.instruction.opcode
+        if opcode in ("atom", "red"):
+            return  # one lane after the other here, which says nothing about hardware
+        counter = self._counter
+        count = len(wave.lanes)
+        active = count if lanes is None else len(lanes)
+        if not active:
+            return
+        if space == "global":
+            counter.touch(wave, kind, address, access.width, active)
+        if opcode == "cp":
+            kind = "async"
+        site = counter.sites.get((access.site, space))
+        if site is None:
+            site = counter.sites[access.site, space] = _SiteCounter(access, space, kind)
+        site.add(count, address, lanes, access.width)
+
+    def _enter(self, wave: Wave) -> None:
+        self._wave = wave
+        counter = self._kernels.get(id(wave.program))
+        if counter is None:
+            counter = self._kernels[id(wave.program)] = _KernelCounter(wave.program)
+        self._counter = counter
+        counter.launches += wave.ctas.start == 0
+        counter.ctas += len(wave.ctas)
+        x, y, z = wave.block
+        counter.threads = x * y * z
+
+    def kernels(self, sources: Mapping[str, str] | None = None) -> tuple[KernelProfile, ...]:
+        """What has been seen so far, kernels in the order of their first launch.
+
+        ``sources``: CUDA source by kernel, to show lines of, for PTX with line information.
+        """
+        self._wave = None
+        return tuple(
+            _summary(counter, (sources or {}).get(counter.program.name, ""))
+            for counter in self._kernels.values()
+        )
+
+
+# -- adding up --------------------------------------------------------------------------
+
+
+def _main_loop(program: Program, visits: Ints) -> range:
+    """The orders of the segments of the innermost loop around most of the arithmetic."""
+    work = [
+        int(lanes) * (1 + (sum(_flop(i, classify(i)) for i in block.instructions) << 32))
+        for block, (_, lanes, _) in zip(program.blocks, visits.tolist(), strict=True)
+    ]
+    heart = work.index(max(work))
+    loops = [
+        range(target.order, block.order + 1)
+        for block in program.blocks
+        if (target := getattr(block, "target", None)) is not None
+        and target.order <= heart <= block.order
+    ]
+    return min(loops, key=len, default=range(0))
+
+
+def _summary(counter: _KernelCounter, source: str) -> KernelProfile:
+    program = counter.program
+    hot = _main_loop(program, counter.visits)
+    mix: dict[str, Count] = {}
+    classes: dict[str, Count] = {}
+    loop: dict[str, Count] = {}
+    total = Count()
+    flop = torn = 0
+    order: dict[int, int] = {}
+    for block, (warps, lanes, missing) in zip(program.blocks, counter.visits.tolist(), strict=True):
+        for instruction in block.instructions:
+            order[id(instruction)] = block.order
+            if not warps:
+                continue
+            count, kind = Count(warps, lanes), classify(instruction)
+            mix[instruction.name] = mix.get(instruction.name, Count()) + count
+            classes[kind] = classes.get(kind, Count()) + count
+            if block.order in hot:
+                loop[kind] = loop.get(kind, Count()) + count
+            total += count
+            flop += lanes * _flop(instruction, kind)
+            torn += missing
+    lines = locations(program.module.text) if source else {}
+    text = source.splitlines()
+    sites = tuple(
+        _site(counter.sites[key], order, hot, lines, text)
+        for key in sorted(counter.sites, key=lambda k: (program.site(k[0]).line, k[1]))
+    )
+    return KernelProfile(
+        name=program.name,
+        launches=counter.launches,
+        ctas=counter.ctas,
+        threads=counter.threads,
+        mix=dict(sorted(mix.items(), key=lambda item: (-item[1].lanes, item[0]))),
+        classes={name: classes[name] for name in CLASSES if name in classes},
+        loop={name: loop[name] for name in CLASSES if name in loop},
+        total=total,
+        partial=torn,
+        cta_barriers=_total(mix, lambda n: n[0] in ("bar", "barrier") and n[1] not in _INNER),
+        warp_barriers=_total(mix, lambda n: n[:2] == ["bar", "warp"]),
+        flop=flop,
+        copies=Copies(
+            classes.get("async copy", Count()).warps,
+            _total(mix, lambda n: n[:2] == ["cp", "async"] and "commit_group" in n),
+            _total(mix, lambda n: n[:2] == ["cp", "async"] and "wait_" in ".".join(n)),
+            sum(s.bytes for s in sites if (s.space, s.kind) == ("shared", "async")),
+        ),
+        global_memory=_global(counter, [s for s in sites if s.space == "global"]),
+        shared_memory=_shared([s for s in sites if s.space == "shared"]),
+        sites=sites,
+    )
+
+
+_INNER = ("warp", "cluster")
+
+
+def _total(mix: Mapping[str, Count], wanted: Callable[[list[str]], bool]) -> int:
+    return sum(count.warps for name, count in mix.items() if wanted(name.split(".")))
+
+
+def _site(
+    counter: _SiteCounter,
+    order: Mapping[int, int],
+    hot: range,
+    locations: Mapping[int, tuple[int, ...]],
+    source: Sequence[str],
+) -> Site:
+    instruction = counter.access.instruction
+    lines = locations.get(instruction.line, ())
+    shown = lines[min(1, len(lines) - 1)] if lines else 0
+    return Site(
+        line=instruction.line,
+        text=" ".join(instruction.text.split()),
+        name=instruction.name,
+        space=counter.space,
+        kind=counter.kind,
+        width=counter.access.width,
+        hot=order[id(instruction)] in hot,
+        requests=counter.requests,
+        lanes=counter.lanes,
+        bytes=counter.lanes * counter.access.width,
+        units=counter.units,
+        ideal=counter.ideal,
+        lines=lines,
+        cuda=source[shown - 1].strip() if 0 < shown <= len(source) else "",
+    )
+
+
+def _global(counter: _KernelCounter, sites: Sequence[Site]) -> GlobalTraffic:
+    touched = {
+        kind: sum(int(marks.sum()) for marks in of.values()) for kind, of in counter.touched.items()
+    }
+    return GlobalTraffic(
+        requests=sum(s.requests for s in sites),
+        sectors=sum(s.units for s in sites),
+        ideal_sectors=sum(s.ideal for s in sites),
+        loaded=counter.bytes["load"],
+        stored=counter.bytes["store"],
+        touched_loads=touched["load"],
+        touched_stores=touched["store"],
+    )
+
+
+def _shared(sites: Sequence[Site]) -> SharedTraffic:
+    return SharedTraffic(
+        requests=sum(s.requests for s in sites),
+        wavefronts=sum(s.units for s in sites),
+        ideal_wavefronts=sum(s.ideal for s in sites),
+        bytes=sum(s.bytes for s in sites),
+    )
+
+
+_LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*\binlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
+_DEPTH = 16
+
+
+def locations(text: str) -> dict[int, tuple[int, ...]]:
+    """For lines of PTX the CUDA line, then those of the calls that it was inlined at.
+
+    PTX states where a function was inlined by a place that has a .loc of its own (PTX ISA, .loc).
+    """
+    above: dict[tuple[str, ...], tuple[str, ...] | None] = {}
+    found: dict[int, tuple[int, ...]] = {}
+    chain: tuple[int, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        match = _LOC.search(line)
+        if match is not None:
+            here, at = match.groups()[:3], match.groups()[3:]
+            above[here] = None if at[0] is None else at
+            place: tuple[str, ...] | None = here
+            lines: list[int] = []
+            while place is not None and len(lines) < _DEPTH:
+                lines.append(int(place[1]))
+                place = above.get(place)
+            chain = tuple(lines)
+        elif chain:
+            found[number] = chain
+    return found

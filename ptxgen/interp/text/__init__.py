@@ -1,0 +1,1 @@
+"""Reading PTX: the syntax tree and its parser, and the flow of control through a kernel."""

@@ -1,0 +1,1 @@
+"""The units that carry instructions out: on registers, on memory, together, asynchronously."""

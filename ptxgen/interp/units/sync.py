@@ -1,0 +1,760 @@
+"""What lanes wait for: barriers of a CTA or cluster, asynchronous copies, mbarriers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.errors import BarrierFault, KernelFault, MemoryFault, UninitializedFault
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.memory.allocations import SHARED_BASE
+from ptxgen.interp.memory.race import Conflict
+from ptxgen.interp.text.ptx import Instruction
+
+Array = NDArray[Any]
+Lanes = NDArray[np.int64]
+WARP = 32
+_MOST = 1 << 20
+"""Above what an mbarrier can count, in arrivals and in bytes."""
+
+Unit = TypeVar("Unit")
+
+
+class Place(Protocol):
+    """Where lanes go on."""
+
+    order: int
+    """In the kernel's weak topological order."""
+
+
+class Wave(memory_access.Wave, Protocol):
+    """What the units see of the CTAs that run together."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    ctas: range
+    params: bytes
+    thread: Lanes
+    """The number of each lane's thread in its CTA."""
+    all_alive: bool
+    mask: NDArray[np.bool_] | None
+    """The lanes that run; None: all of the wave."""
+    registers: list[Any]
+    assigned: dict[int, NDArray[np.bool_]]
+    """By slot, which lanes have written a register of which this is not known beforehand."""
+    shared_limit: int
+    random: np.random.Generator | None
+    parked: dict[int, NDArray[np.bool_]]
+    stalls: dict[int, int]
+    copies: Copies
+    arrivals: Arrivals
+    mbarriers: Mbarriers
+    cluster_barrier: ClusterBarrier
+
+    @property
+    def early(self) -> bool:
+        """Whether what is asynchronous happens as soon as it is issued."""
+
+    @property
+    def active(self) -> Lanes | None:
+        """The lanes that run, None for all; as indices."""
+
+    def unit(self, kind: Callable[[Wave], Unit]) -> Unit:
+        """The wave's unit of this kind."""
+
+    def thread_text(self, lane: int) -> str:
+        """Names a lane in a sentence."""
+
+    def send(self, block: Place, mask: NDArray[np.bool_] | None) -> None:
+        """Lanes reach ``block`` and can run it."""
+
+    def park(self, block: Place, mask: NDArray[np.bool_]) -> None:
+        """Lanes wait at ``block`` until something wakes them."""
+
+    def wake(self, order: int | None = None) -> None:
+        """Lets lanes that wait (at one segment, or everywhere) try again."""
+
+    def leave(self, mask: NDArray[np.bool_] | None) -> None:
+        """Lanes exit."""
+
+
+# -- barriers of a CTA ----------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Arrival:
+    """Lanes that have arrived at barrier ``number`` and wait to go on at ``block``."""
+
+    instruction: Instruction
+    number: int
+    mask: NDArray[np.bool_]
+    expected: int | None
+    """Threads that the barrier waits for; None: all that have not exited."""
+    block: Place | None
+    """Where they go on; None for an arrival that does not wait."""
+
+
+class Arrivals:
+    """The numbered barriers of all CTAs of a wave (bar.sync, bar.arrive)."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.waiting: list[Arrival] = []
+
+    def arrive(
+        self,
+        instruction: Instruction,
+        block: Place,
+        mask: NDArray[np.bool_] | None,
+        number: int,
+        expected: int | None,
+        *,
+        waits: bool = True,
+        aligned: bool = True,
+    ) -> None:
+        """Lanes of ``mask`` arrive; those that wait go on at ``block``."""
+        wave = self.wave
+        if not 0 <= number < 16:
+            lane = 0 if mask is None else _first(mask)
+            raise wave.fault(BarrierFault, f"barrier {number}; takes 0 to 15", instruction, lane)
+        if mask is None and expected is None and not self.waiting and waits:  # everyone is here
+            if wave.cluster == 1:
+                wave.history.barrier(np.arange(len(wave.ctas)))
+            else:
+                wave.history.sync(wave.lanes.reshape(-1, wave.threads))
+            wave.send(block, None)
+            return
+        mask = wave.alive.copy() if mask is None else mask
+        if aligned:
+            self.whole_warps(instruction, mask)
+        if expected is not None and (expected % WARP or not 0 < expected <= wave.threads):
+            raise wave.fault(
+                BarrierFault,
+                f"a barrier for {expected} threads; takes a multiple of {WARP} up to the "
+                f"{wave.threads} of the CTA",
+                instruction,
+                _first(mask),
+            )
+        for other in self.waiting:
+            if other.number == number and other.expected != expected:
+                both = self._ctas(other.mask) & self._ctas(mask)
+                if both.any():
+                    raise wave.fault(
+                        BarrierFault,
+                        f"barrier {number} is reached for {_threads(expected)}, but at line "
+                        f"{other.instruction.line} ({other.instruction.text}) for "
+                        f"{_threads(other.expected)}",
+                        instruction,
+                        _first(mask),
+                    )
+        self.waiting.append(Arrival(instruction, number, mask, expected, block if waits else None))
+        if not waits:
+            wave.send(block, mask)
+        self.review()
+
+    def _ctas(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many lanes of each CTA are in ``mask``."""
+        counts: NDArray[np.int64] = mask.reshape(-1, self.wave.threads).sum(axis=1)
+        return counts
+
+    def whole_warps(self, instruction: Instruction, mask: NDArray[np.bool_]) -> None:
+        """Raises BarrierFault where a part of a warp has arrived."""
+        wave = self.wave
+        rows = mask.reshape(-1, WARP)
+        missing = wave.alive.reshape(-1, WARP) & ~rows
+        missing &= rows.any(axis=1, keepdims=True)
+        if missing.any():
+            lane = int(np.flatnonzero(missing.reshape(-1))[0])
+            raise wave.fault(
+                BarrierFault,
+                f"divergent barrier: {wave.thread_text(lane)} of the warp is not here",
+                instruction,
+                lane,
+            )
+
+    def review(self) -> None:
+        """Lets go whoever has not to wait any longer."""
+        wave = self.wave
+        alive = self._ctas(wave.alive)
+        for number in {a.number for a in self.waiting}:
+            here = [a for a in self.waiting if a.number == number]
+            arrived = sum((self._ctas(a.mask) for a in here), np.zeros(len(alive), np.int64))
+            for cta in np.flatnonzero(arrived).tolist():
+                low, high = cta * wave.threads, (cta + 1) * wave.threads
+                members = [a for a in here if a.mask[low:high].any()]
+                expected = members[0].expected
+                wanted = int(alive[cta]) if expected is None else expected
+                # Aligned arrivals count by warps: threads that do not exist or have exited count.
+                got = (
+                    int(arrived[cta])
+                    if expected is None
+                    else sum(
+                        WARP * int(a.mask[low:high].reshape(-1, WARP).any(axis=1).sum())
+                        for a in members
+                    )
+                )
+                if got > wanted:
+                    raise wave.fault(
+                        BarrierFault,
+                        f"{got} threads have arrived at barrier {number}, which waits for {wanted}",
+                        members[-1].instruction,
+                        low + _first(members[-1].mask[low:high]),
+                    )
+                if got == wanted:
+                    self._open(members, low, high)
+        self.waiting = [a for a in self.waiting if a.mask.any()]
+
+    def _open(self, members: list[Arrival], low: int, high: int) -> None:
+        wave = self.wave
+        together = np.zeros(len(wave.lanes), np.bool_)
+        for arrival in members:
+            part = np.zeros(len(wave.lanes), np.bool_)
+            part[low:high] = arrival.mask[low:high]
+            arrival.mask = arrival.mask & ~part
+            together |= part
+            if arrival.block is not None:
+                wave.send(arrival.block, None if part.all() else part)
+        lanes = np.flatnonzero(together)
+        if wave.cluster == 1 and (together[low:high] | ~wave.alive[low:high]).all():
+            wave.history.barrier(np.array([low // wave.threads]))
+        else:
+            wave.history.sync(lanes[None, :])
+
+
+def _first(mask: NDArray[np.bool_]) -> int:
+    return int(np.flatnonzero(mask)[0])
+
+
+def _threads(expected: int | None) -> str:
+    return "all threads of the CTA" if expected is None else f"{expected} threads"
+
+
+# -- asynchronous copies --------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Copy:
+    """A cp.async of some lanes that has not landed."""
+
+    access: Access
+    at: Lanes
+    lanes: Lanes
+    group: NDArray[np.int64]
+    """The group of each lane that it belongs to, counted from the lane's first."""
+    values: Array
+    token: Any
+
+
+class Copies:
+    """The asynchronous copies of a wave.
+
+    A copy into shared memory reads its source when it is issued and lands when the lane that
+    issued it waits for its group (or at once, if the settings say ``early``). To anybody else it
+    is visible only behind a barrier, which is the history's business.
+    """
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.pending: list[Copy] = []
+        self.bulk: list[Transfer] = []
+        """What lands when nothing else can go on, at the latest."""
+        self.committed = np.zeros(len(wave.lanes), np.int64)
+        self.stores: list[Outward] = []
+        """Bulk copies out of shared memory whose reading nobody has waited for."""
+        self.bulk_groups = np.zeros(len(wave.lanes), np.int64)
+
+    def issue(self, access: Access, at: Lanes, lanes: Lanes, values: Array) -> None:
+        """``values`` (rows of ``access``) start on their way to the flat offsets ``at``."""
+        wave = self.wave
+        try:
+            token = wave.history.issue(at, lanes, access.width, access.site)
+        except Conflict as conflict:
+            raise wave.conflict(conflict, access.instruction, "asynchronous write", lanes) from None
+        copy = Copy(access, at, lanes, self.committed[lanes], values, token)
+        if wave.early:
+            self.store(copy)
+        self.pending.append(copy)
+
+    def commit(self, lanes: Lanes | None) -> None:
+        """What the lanes have issued since their last commit becomes a group."""
+        if lanes is None:
+            self.committed += 1
+        else:
+            self.committed[lanes] += 1
+
+    def wait(self, mask: NDArray[np.bool_] | None, newest: int) -> None:
+        """Waits until at most the ``newest`` youngest groups of each lane are under way.
+
+        ``newest = -1`` waits for everything, committed or not.
+        """
+        rest: list[Copy] = []
+        for copy in self.pending:
+            done = copy.group < self.committed[copy.lanes] - newest
+            if newest < 0:
+                done[:] = True
+            if mask is not None:
+                done &= mask[copy.lanes]
+            landed, staying = self._divide(copy, done)
+            if landed is not None:
+                self._land(landed)
+            if staying is not None:
+                rest.append(staying)
+        self.pending = rest
+        for transfer in list(self.bulk):
+            if isinstance(transfer, Arriving):
+                transfer.wait(mask, newest)
+
+    def _divide(self, copy: Copy, part: NDArray[np.bool_]) -> tuple[Copy | None, Copy | None]:
+        """The elements of the mask ``part``, and the others."""
+        if part.all():
+            return copy, None
+        if not part.any():
+            return None, copy
+        tokens = self.wave.history.split(copy.token, part)
+        first, second = (
+            Copy(copy.access, copy.at[m], copy.lanes[m], copy.group[m], copy.values[m], token)
+            for m, token in zip((part, ~part), tokens, strict=True)
+        )
+        return first, second
+
+    def _land(self, copy: Copy) -> None:
+        if not self.wave.early:
+            self.store(copy)
+        self.wave.history.complete(copy.token)
+
+    def store(self, copy: Copy) -> None:
+        """The bytes arrive in shared memory."""
+        access = copy.access
+        self.wave.shared_rows(access.dtype, access.vector)[copy.at // access.width] = copy.values
+
+    def arrive(self, access: Access, at: Lanes, lanes: Lanes) -> None:
+        """cp.async.mbarrier.arrive: each lane arrives at the mbarrier at its flat offset ``at``.
+
+        That happens when what the lane has copied so far has landed.
+        """
+        wave = self.wave
+        chosen = np.zeros(len(wave.lanes), np.bool_)
+        chosen[lanes] = True
+        mine, rest = [], []
+        for copy in self.pending:
+            one, other = self._divide(copy, chosen[copy.lanes])
+            if one is not None:
+                wave.history.hand_over(one.token)
+                mine.append(one)
+            if other is not None:
+                rest.append(other)
+        self.pending = rest
+        earlier = [t for t in self.bulk if isinstance(t, Arriving) and chosen[t.lanes].any()]
+        transfer = Arriving(self, access, lanes, at, mine, earlier)
+        copying = np.zeros(len(wave.lanes), np.bool_)
+        for copy in mine:
+            copying[copy.lanes] = True
+        idle = ~copying[lanes]
+        if idle.any():  # what these lanes know goes to the mbarrier without a copy
+            now = [wave.mbarriers.get(access, *pair).now for pair in zip(
+                at[idle].tolist(), lanes[idle].tolist(), strict=True)]  # fmt: skip
+            wave.history.release(lanes[idle], np.array(now))
+        self.bulk.append(transfer)
+        if wave.early:
+            transfer.land()
+
+    def land(self) -> bool:
+        """Lets one transfer land; False if none is under way."""
+        if not self.bulk:
+            return False
+        at = 0 if self.wave.random is None else int(self.wave.random.integers(len(self.bulk)))
+        self.bulk[at].land()
+        return True
+
+
+class Transfer:
+    """Something under way that nobody need wait for. It is in :attr:`Copies.bulk`."""
+
+    lanes: Lanes
+    """Who has issued it."""
+
+    def land(self) -> None:
+        """Makes it happen, and takes it out of the list."""
+        raise NotImplementedError
+
+
+class Outward(Transfer):
+    """A copy of one lane out of shared memory, which it waits for by groups."""
+
+    access: Access
+    group: int
+
+    def waited(self, *, read: bool) -> None:
+        """The lane has waited for it; ``read``: for its reading only."""
+        raise NotImplementedError
+
+
+class Arriving(Transfer):
+    """Arrivals of lanes at mbarriers, which wait for copies of theirs to land."""
+
+    def __init__(
+        self,
+        copies: Copies,
+        access: Access,
+        lanes: Lanes,
+        at: Lanes,
+        waits_for: list[Copy],
+        earlier: list[Arriving],
+    ) -> None:
+        self.copies, self.access, self.lanes, self.at = copies, access, lanes, at
+        self.waits_for, self.earlier = waits_for, earlier
+
+    def land(self) -> None:
+        """The copies land, and the lanes arrive."""
+        if self not in self.copies.bulk:
+            return
+        self.copies.bulk.remove(self)
+        for transfer in self.earlier:
+            transfer.land()
+        wave = self.copies.wave
+        bars = wave.mbarriers
+        place = np.zeros(len(wave.lanes), np.int64)
+        for offset, lane in zip(self.at.tolist(), self.lanes.tolist(), strict=True):
+            place[lane] = bars.get(self.access, offset, lane).now
+        for copy in self.waits_for:
+            if not wave.early:
+                self.copies.store(copy)
+            wave.history.complete(copy.token, place[copy.lanes])
+        bars.arrive(self.access, self.at, self.lanes, np.ones(len(self.at), np.int64), tell=False)
+
+    def wait(self, mask: NDArray[np.bool_] | None, newest: int) -> None:
+        """Lands if a lane waits for one of the copies, by its groups."""
+        wave = self.copies.wave
+        for copy in self.waits_for:
+            done = copy.group < self.copies.committed[copy.lanes] - newest
+            if newest < 0:
+                done[:] = True
+            if mask is not None:
+                done &= mask[copy.lanes]
+            if done.any():
+                self.land()
+                lanes = np.unique(copy.lanes[done])
+                at = dict(zip(self.lanes.tolist(), self.at.tolist(), strict=True))
+                for lane in lanes.tolist():
+                    found = wave.mbarriers.get(self.access, at[lane], lane)
+                    wave.history.acquire(np.array([lane]), np.array([found.now]))
+
+
+# -- mbarriers ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Mbarrier:
+    """An mbarrier object: arrivals and bytes that its phase still waits for."""
+
+    expected: int
+    pending: int
+    now: int
+    """What its arrivals of this phase know (a history's object)."""
+    done: int
+    """What the arrivals of the phases that have completed know."""
+    bytes: int = 0
+    phase: int = 0
+
+
+class Mbarriers:
+    """The mbarriers of a wave, by their flat offset in its shared memory."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.at: dict[int, Mbarrier] = {}
+
+    def init(self, access: Access, at: Lanes, lanes: Lanes, counts: Array) -> None:
+        """mbarrier.init: phase 0, waiting for ``counts`` arrivals."""
+        wave = self.wave
+        self._own(access, at, lanes, "mbarrier.init")
+        for offset, lane, count in zip(at.tolist(), lanes.tolist(), counts.tolist(), strict=True):
+            if not 0 < count < _MOST:
+                raise wave.fault(
+                    MemoryFault,
+                    f"mbarrier.init with count {count}; takes 1 to 2^20 - 1",
+                    access.instruction,
+                    lane,
+                )
+            cluster = offset // (wave.shared_bytes * wave.cluster)
+            new = wave.history.new_object
+            self.at[offset] = Mbarrier(count, count, new(cluster), new(cluster))
+
+    def invalidate(self, access: Access, at: Lanes, lanes: Lanes) -> None:
+        """mbarrier.inval."""
+        self._find(access, at, lanes)
+        self._own(access, at, lanes, "mbarrier.inval")
+        for offset in at.tolist():
+            self.at.pop(offset, None)
+
+    def _own(self, access: Access, at: Lanes, lanes: Lanes, what: str) -> None:
+        wave = self.wave
+        try:
+            wave.history.write(at, lanes, 8, access.site)
+        except Conflict as conflict:
+            raise wave.conflict(conflict, access.instruction, what, lanes) from None
+
+    def get(self, access: Access, offset: int, lane: int) -> Mbarrier:
+        """The mbarrier at a flat offset. Raises UninitializedFault where there is none."""
+        found = self.at.get(offset)
+        if found is None:
+            raise self.wave.fault(
+                UninitializedFault,
+                "no mbarrier has been initialised here",
+                access.instruction,
+                lane,
+                offset % max(self.wave.shared_bytes, 1) + SHARED_BASE,
+            )
+        return found
+
+    def _find(
+        self, access: Access, at: Lanes, lanes: Lanes
+    ) -> tuple[list[Mbarrier], NDArray[np.int64]]:
+        """The mbarriers that lanes use, and which of them each lane does."""
+        offsets, first, which = np.unique(at, return_index=True, return_inverse=True)
+        found = [
+            self.get(access, offset, lane)
+            for offset, lane in zip(offsets.tolist(), lanes[first].tolist(), strict=True)
+        ]
+        try:
+            self.wave.history.check_read(at, lanes, 8)
+        except Conflict as conflict:
+            raise self.wave.conflict(
+                conflict, access.instruction, "use of the mbarrier", lanes
+            ) from None
+        return found, which
+
+    def arrive(
+        self,
+        access: Access,
+        at: Lanes,
+        lanes: Lanes,
+        counts: Array,
+        *,
+        tell: bool = True,
+        drop: bool = False,
+        completes: bool = True,
+    ) -> Array:
+        """Each lane arrives ``counts`` times; returns the states that they found.
+
+        A state is the phase, and the arrivals that were missing in its upper half. ``tell``:
+        those who wait learn what the lane knows; ``drop``: later phases do not wait for these
+        arrivals; ``completes``: an arrival may be its phase's last.
+        """
+        found, which = self._find(access, at, lanes)
+        counts = counts.astype(np.int64)
+        total = np.bincount(which, counts, len(found)).astype(np.int64).tolist()
+        if any(n > b.pending for n, b in zip(total, found, strict=True)):
+            return self._arrive_singly(access, at, lanes, counts, tell, drop, completes)
+        # All in the present phase: at once.
+        if tell:
+            now = np.array([b.now for b in found])
+            self.wave.history.release(lanes, now[which])
+        phases = np.array([b.phase for b in found], np.int64)[which]
+        order = np.argsort(which, kind="stable")
+        before = np.empty(len(at), np.int64)
+        running = np.cumsum(counts[order]) - counts[order]
+        starts = np.searchsorted(which[order], np.arange(len(found)))
+        before[order] = running - running[starts][which[order]]
+        pending = np.array([b.pending for b in found], np.int64)[which] - before
+        for barrier, n in zip(found, total, strict=True):
+            barrier.pending -= n
+            barrier.expected -= n if drop else 0
+            if not barrier.pending and not completes:
+                raise self._completed(access, int(lanes[0]))
+            self.turn(barrier)
+        return (phases | pending << 32).view(np.uint64)
+
+    def _completed(self, access: Access, lane: int) -> KernelFault:
+        return self.wave.fault(
+            BarrierFault,
+            "an arrival with .noComplete is the last one that its phase waits for",
+            access.instruction,
+            lane,
+        )
+
+    def _arrive_singly(
+        self,
+        access: Access,
+        at: Lanes,
+        lanes: Lanes,
+        counts: Array,
+        tell: bool,
+        drop: bool,
+        completes: bool,
+    ) -> Array:
+        """Lane after lane, where a phase ends in between."""
+        states = np.empty(len(at), np.int64)
+        for i, (offset, lane, count) in enumerate(
+            zip(at.tolist(), lanes.tolist(), counts.tolist(), strict=True)
+        ):
+            barrier = self.get(access, offset, lane)
+            states[i] = barrier.phase | barrier.pending << 32
+            if tell:
+                self.wave.history.release(np.array([lane]), np.array([barrier.now]))
+            if not 0 < count <= barrier.pending:
+                raise self.wave.fault(
+                    BarrierFault,
+                    f"{count} arrivals at an mbarrier that waits for {barrier.pending} more in "
+                    "this phase",
+                    access.instruction,
+                    lane,
+                    offset % self.wave.shared_bytes + SHARED_BASE,
+                )
+            barrier.pending -= count
+            barrier.expected -= count if drop else 0
+            if not barrier.pending and not completes:
+                raise self._completed(access, lane)
+            self.turn(barrier)
+        return states.view(np.uint64)
+
+    def more(self, access: Access, at: Lanes, lanes: Lanes) -> None:
+        """The present phase waits for one more arrival for each lane (cp.async.mbarrier.arrive)."""
+        found, which = self._find(access, at, lanes)
+        for barrier, n in zip(found, np.bincount(which).tolist(), strict=True):
+            barrier.pending += n
+
+    def expect(self, access: Access, at: Lanes, lanes: Lanes, nbytes: Array) -> None:
+        """expect_tx: the phase also waits for ``nbytes`` bytes of copies."""
+        found, which = self._find(access, at, lanes)
+        total = np.bincount(which, nbytes, len(found)).astype(np.int64).tolist()
+        for i, (barrier, n) in enumerate(zip(found, total, strict=True)):
+            barrier.bytes += n
+            if abs(barrier.bytes) >= _MOST:
+                raise self.wave.fault(
+                    BarrierFault,
+                    f"an mbarrier that waits for {barrier.bytes} bytes; takes up to 2^20 - 1",
+                    access.instruction,
+                    int(lanes[int(np.argmax(which == i))]),
+                )
+
+    def complete(self, access: Access, at: Lanes, lanes: Lanes, nbytes: Array) -> None:
+        """complete_tx: ``nbytes`` bytes have landed."""
+        for offset, lane, n in zip(at.tolist(), lanes.tolist(), nbytes.tolist(), strict=True):
+            barrier = self.get(access, offset, lane)
+            barrier.bytes -= n
+            self.turn(barrier)
+
+    def turn(self, barrier: Mbarrier) -> None:
+        """Completes the phase, if nothing is missing."""
+        if barrier.pending == 0 and barrier.bytes == 0:
+            self.wave.history.merge(barrier.now, barrier.done)
+            barrier.phase += 1
+            barrier.pending = barrier.expected
+            self.wave.stalls.clear()
+            self.wave.wake()
+
+    def passed(
+        self, access: Access, at: Lanes, lanes: Lanes, wanted: Array, *, parity: bool
+    ) -> NDArray[np.bool_]:
+        """Whether the phase that each lane waits for (by state or parity) has completed."""
+        found, which = self._find(access, at, lanes)
+        phase = np.array([b.phase for b in found], np.int64)[which]
+        if parity:
+            over: NDArray[np.bool_] = (phase & 1) != wanted
+        else:
+            over = phase != (wanted & 0xFFFFFFFF)
+        if over.any():
+            done = np.array([b.done for b in found])
+            self.wave.history.acquire(lanes[over], done[which[over]])
+        return over
+
+
+# -- barriers of a cluster ------------------------------------------------------------
+
+
+class ClusterBarrier:
+    """barrier.cluster of all clusters of a wave: threads arrive, and wait for all to have."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.size = wave.threads * wave.cluster
+        count = len(wave.lanes) // self.size
+        self.phase = np.zeros(count, np.int64)
+        self.arrived = np.zeros(len(wave.lanes), np.int64)
+        """How often each lane has arrived,"""
+        self.waited = np.zeros(len(wave.lanes), np.int64)
+        """and how often it has waited."""
+        self.objects: tuple[Lanes, Lanes] | None = None
+        self.fences: Lanes | None = None
+
+    def _lanes(self, mask: NDArray[np.bool_] | None) -> Lanes:
+        return np.flatnonzero(self.wave.alive if mask is None else mask)
+
+    def arrive(
+        self, instruction: Instruction, mask: NDArray[np.bool_] | None, *, release: bool
+    ) -> None:
+        """Lanes arrive; ``release``: what they have done happens before what waiters do next."""
+        wave, lanes = self.wave, self._lanes(mask)
+        twice = self.arrived[lanes] > self.waited[lanes]
+        if twice.any():
+            raise wave.fault(
+                BarrierFault,
+                "arrives at the barrier of the cluster again without having waited",
+                instruction,
+                int(lanes[twice.argmax()]),
+            )
+        self.arrived[lanes] += 1
+        if release:
+            now, _ = self._objects()
+            wave.history.release(lanes, now[lanes // self.size])
+        self.review()
+
+    def fence(self, lanes: Lanes) -> None:
+        """What lanes have done goes with a relaxed arrival that follows."""
+        if not len(lanes):
+            return
+        history = self.wave.history
+        if self.fences is None:
+            self.fences = np.array([history.new_object(c) for c in range(len(self.phase))])
+        history.release(lanes, self.fences[lanes // self.size])
+
+    def _objects(self) -> tuple[Lanes, Lanes]:
+        """For each cluster, what its arrivals of this phase know, and those of phases before."""
+        if self.objects is None:
+            new = self.wave.history.new_object
+            self.objects = (
+                np.array([new(c) for c in range(len(self.phase))]),
+                np.array([new(c) for c in range(len(self.phase))]),
+            )
+        return self.objects
+
+    def wait(self, instruction: Instruction, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Which lanes of the wave (of ``mask``) may go on."""
+        wave, lanes = self.wave, self._lanes(mask)
+        idle = self.arrived[lanes] == self.waited[lanes]
+        if idle.any():
+            raise wave.fault(
+                BarrierFault,
+                "waits at the barrier of the cluster without having arrived",
+                instruction,
+                int(lanes[idle.argmax()]),
+            )
+        over = self.arrived[lanes] <= self.phase[lanes // self.size]
+        going = lanes[over]
+        self.waited[going] += 1
+        if len(going) and self.objects is not None:
+            wave.history.acquire(going, self.objects[1][going // self.size])
+        result = np.zeros(len(wave.lanes), np.bool_)
+        result[going] = True
+        return result
+
+    def review(self) -> None:
+        """Opens the barrier of clusters whose lanes, but for those that exited, have arrived."""
+        alive = self.wave.alive.reshape(-1, self.size)
+        arrived = self.arrived.reshape(-1, self.size) > self.phase[:, None]
+        complete = (arrived | ~alive).all(axis=1) & (arrived & alive).any(axis=1)
+        for cluster in np.flatnonzero(complete).tolist():
+            self.phase[cluster] += 1
+            now, done = self._objects()
+            self.wave.history.merge(int(now[cluster]), int(done[cluster]))
+            if self.fences is not None:
+                self.wave.history.merge(int(self.fences[cluster]), int(done[cluster]))
+        if complete.any():
+            self.wave.stalls.clear()
+            self.wave.wake()

@@ -1,0 +1,382 @@
+"""Matrix instructions: mma, ldmatrix and stmatrix, wgmma and its shared-memory descriptors.
+
+Registers are arrays ``[warps, 32]``, and the four warps of a warpgroup follow each other. The
+arithmetic of 16-bit factors is that of :mod:`ptxgen.reference.dot16`, which is therefore no second
+opinion on it; what an H200 answered is (``tests/conformance``). That of f64 is a chain of fma.
+
+Source: PTX ISA 9.0, 9.7.14 (mma, ldmatrix, stmatrix) and 9.7.15 (wgmma); the layouts of
+9.7.15.5.1 in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.interp.text.ptx import Immediate, Instruction, Vector
+from ptxgen.interp.units.warp import WARP, refuse
+from ptxgen.reference import f64
+from ptxgen.reference.dot16 import accumulate, factors, tensor_core
+from ptxgen.reference.f32 import F32
+from ptxgen.reference.half import U16
+
+Array = NDArray[Any]
+I64 = NDArray[np.int64]
+U32 = NDArray[np.uint32]
+Registers = Sequence[Array]
+
+K = 16
+"""The reduction length of all matrix instructions of 16-bit factors."""
+
+
+# -- fragments ------------------------------------------------------------------------
+# Lane l of a warp is (g, t) = (l // 4, l % 4). A register of 16-bit pairs holds columns 2t and
+# 2t + 1, the lower half first, of row g; further registers are 8 rows or 8 columns on.
+def fragment_a(a: Registers) -> U16:
+    """A 16x16 per warp, four registers, to ``[16 k, warps, 16 m]``."""
+    halves = np.stack(a).view(np.uint16).reshape(2, 2, -1, 8, 4, 2)  # k8, m8, warp, g, t, pair
+    return halves.transpose(0, 4, 5, 2, 1, 3).reshape(K, -1, 16)
+
+
+def fragment_b(b: Registers) -> U16:
+    """B 16x8 per warp, two registers, to ``[16 k, warps, 8 n]``."""
+    halves = np.stack(b).view(np.uint16).reshape(2, -1, 8, 4, 2)  # k8, warp, g, t, pair
+    return halves.transpose(0, 3, 4, 1, 2).reshape(K, -1, 8)
+
+
+def tile_of(registers: Registers) -> F32:
+    """An accumulator of ``n // 2`` f32 registers to ``[warps, 16 m, n]``."""
+    blocks = len(registers) // 4
+    parts = np.stack(registers).reshape(blocks, 2, 2, -1, 8, 4)  # n8, m8, pair, warp, g, t
+    return parts.transpose(3, 1, 4, 0, 5, 2).reshape(-1, 16, 8 * blocks)
+
+
+def registers_of(tile: F32) -> list[F32]:
+    """The inverse of :func:`tile_of`."""
+    blocks = tile.shape[2] // 8
+    parts = tile.reshape(-1, 2, 8, blocks, 4, 2).transpose(3, 1, 5, 0, 2, 4)
+    return list(np.ascontiguousarray(parts).reshape(4 * blocks, -1, WARP))
+
+
+# -- mma ------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Mma:
+    """``mma.sync``: how many registers of which type it takes, and what it computes.
+
+    ``run`` is a function of the registers of A, B and C and of the architecture.
+    """
+
+    factor: str
+    """The type of A's and B's registers."""
+    sum: str
+    """The type of C's and D's."""
+    counts: tuple[int, int, int]
+    """Registers of A, B, and C or D."""
+    run: Callable[[Registers, Registers, Registers, str], Sequence[Array]]
+
+
+_TYPES: dict[tuple[str, ...], str] = {("f32", t, t, "f32"): t for t in ("bf16", "f16")}
+_F64_SHAPES = {"m8n8k4": (8, 4), "m16n8k4": (16, 4), "m16n8k8": (16, 8), "m16n8k16": (16, 16)}
+"""Rows of A, and the reduction length."""
+
+
+def mma(instruction: Instruction) -> Mma:
+    """Reads ``mma.sync``."""
+    form = instruction.modifiers
+    dtype = _TYPES.get(form[5:])
+    if form[:2] + form[3:5] == ("sync", "aligned", "row", "col"):
+        if form[2] == "m16n8k16" and dtype is not None:
+            return Mma("b32", "f32", (4, 2, 4), _mma16(dtype))
+        if form[2] in _F64_SHAPES and form[5:] == ("f64",) * 4:
+            rows, k = _F64_SHAPES[form[2]]
+            return Mma("f64", "f64", (rows * k // WARP, k // 4, rows // 4), _mma64(rows, k))
+    raise refuse(
+        instruction,
+        "mma.sync.aligned.m16n8k16.row.col.f32.{bf16.bf16,f16.f16}.f32 and "
+        "mma.sync.aligned.{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64",
+    )
+
+
+def _mma16(dtype: str) -> Callable[[Registers, Registers, Registers, str], list[F32]]:
+    def run(a: Registers, b: Registers, c: Registers, arch: str) -> list[F32]:
+        left = factors(fragment_a(a)[:, :, :, None], dtype)
+        right = factors(fragment_b(b)[:, :, None, :], dtype)
+        return registers_of(accumulate(left, right, tile_of(c), tensor_core(arch)))
+
+    return run
+
+
+def _mma64(rows: int, k: int) -> Callable[[Registers, Registers, Registers, str], Sequence[Array]]:
+    """f64 products, added one after the other by fma, k ascending.
+
+    Lane (g, t) holds of A row g (then g + 8) and column t (then t + 4, ...), of B row t (then
+    t + 4, ...) and column g, of C row g (then g + 8) and columns 2t and 2t + 1.
+    """
+    eights = rows // 8
+
+    def run(a: Registers, b: Registers, c: Registers, arch: str) -> Sequence[Array]:
+        left = np.stack(a).reshape(k // 4, eights, -1, 8, 4)  # k4, m8, warp, g, t
+        left = left.transpose(0, 4, 2, 1, 3).reshape(k, -1, rows, 1)
+        right = np.stack(b).reshape(k // 4, -1, 8, 4).transpose(0, 3, 1, 2).reshape(k, -1, 1, 8)
+        total = np.stack(c).reshape(eights, 2, -1, 8, 4)  # m8, pair, warp, g, t
+        total = total.transpose(2, 0, 3, 4, 1).reshape(-1, rows, 8)
+        for x, y in zip(left, right, strict=True):
+            total = f64.fma(x, y, total)
+        parts = total.reshape(-1, eights, 8, 4, 2).transpose(1, 4, 0, 2, 3)
+        return list(np.ascontiguousarray(parts).reshape(2 * eights, -1, WARP))
+
+    return run
+
+
+# -- ldmatrix, stmatrix -----------------------------------------------------------------
+@dataclass(frozen=True)
+class MatrixMove:
+    """``ldmatrix`` or ``stmatrix``: ``count`` 8x8 matrices of 16-bit elements.
+
+    Lane ``8 * i + r`` gives the address of row r of matrix i, 16 bytes aligned to 16, so rows
+    are those of lanes 0 to ``8 * count - 1``. Other lanes' addresses are not used.
+    """
+
+    count: int
+    transposed: bool
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes' addresses count."""
+        return 8 * self.count
+
+    def load(self, rows: Array) -> list[U32]:
+        """Rows ``[warps, 8 * count, 16 bytes]``, of any dtype, to registers."""
+        rows = np.ascontiguousarray(rows)
+        if self.transposed:
+            rows = _transposed(rows.view(np.uint16).reshape(-1, 8, 8))
+        words = rows.view(np.uint32).reshape(-1, self.count, WARP)
+        return [words[:, i] for i in range(self.count)]
+
+    def store(self, registers: Registers) -> U32:
+        """Registers to rows ``[warps, 8 * count, 4 words]``."""
+        words = np.stack(registers, axis=1)
+        if self.transposed:
+            words = _transposed(words.view(np.uint16).reshape(-1, 8, 8)).view(np.uint32)
+        return words.reshape(-1, self.lanes, 4)
+
+
+def _transposed(matrices: U16) -> U16:
+    return np.ascontiguousarray(matrices.transpose(0, 2, 1))
+
+
+def matrix_move(instruction: Instruction) -> MatrixMove:
+    """``ldmatrix`` and ``stmatrix``, ``.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16``."""
+    form = instruction.modifiers
+    transposed = form[4:5] == ("trans",)
+    if (
+        form[:3] != ("sync", "aligned", "m8n8")
+        or form[3:4] not in (("x1",), ("x2",), ("x4",))
+        or form[4 + transposed :] not in (("shared", "b16"), ("shared::cta", "b16"), ("b16",))
+    ):
+        raise refuse(
+            instruction,
+            f"{instruction.opcode}.sync.aligned.m8n8.{{x1,x2,x4}}{{.trans}}{{.shared}}.b16",
+        )
+    return MatrixMove(int(form[3][1:]), transposed)
+
+
+# -- matrices in shared memory ------------------------------------------------------------
+SWIZZLES = (0, 128, 64, 32)
+"""Swizzle widths in bytes by a matrix descriptor's code."""
+
+
+def swizzle(address: I64, width: int, base: Array | int = 0) -> I64:
+    """Where the 16-byte chunk of ``address`` lies: bits 4 and up are xored with bits 7 and up.
+
+    As many as the ``width`` of 32, 64 or 128 bytes has chunks; 0 leaves the address alone. The
+    pattern is anchored in the shared address space, or, with ``base``, that many 128-byte rows
+    later (0 to 7).
+    """
+    if not width:
+        return address
+    return address ^ ((((address >> 7) - base) & (width // 16 - 1)) << 4)
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """The fields of 64-bit matrix descriptors, each an array ``[groups]``, in bytes."""
+
+    start: I64
+    leading: I64
+    stride: I64
+    base: I64
+    """The base offset: in which row of 128 bytes the swizzle pattern starts."""
+    width: int
+    """Of the swizzle; the same in all."""
+
+
+def descriptors(words: NDArray[np.uint64]) -> list[tuple[NDArray[np.int64], Descriptor]]:
+    """Descriptors by swizzle width: which of ``words`` they are, and their fields."""
+    words = np.asarray(words, np.uint64)
+
+    def bits(low: int, count: int) -> I64:
+        return ((words >> np.uint64(low)) & np.uint64((1 << count) - 1)).astype(np.int64)
+
+    fields = bits(0, 14) << 4, bits(16, 14) << 4, bits(32, 14) << 4, bits(49, 3)
+    codes = bits(62, 2)
+    found = []
+    for code in np.unique(codes).tolist():
+        at = np.flatnonzero(codes == code)
+        start, leading, stride, base = (f[at] for f in fields)
+        found.append((at, Descriptor(start, leading, stride, base, SWIZZLES[code])))
+    return found
+
+
+@dataclass(frozen=True)
+class SharedMatrix:
+    """An operand of wgmma in shared memory: ``rows`` (of A or columns of B) by 16 along K.
+
+    ``transposed``: rows are contiguous ("MN-major"), not K. Memory is read in chunks of
+    16 bytes, 8 elements along the contiguous axis.
+    """
+
+    rows: int
+    transposed: bool
+
+    @cached_property
+    def _chunks(self) -> tuple[I64, I64]:
+        """Row and k of the first element of each chunk, in the order of :meth:`chunks`."""
+        along_rows, along_k = (8, 1) if self.transposed else (1, 8)
+        row, k = np.mgrid[0 : self.rows : along_rows, 0:K:along_k]
+        return row.reshape(-1), k.reshape(-1)
+
+    def chunks(self, words: NDArray[np.uint64]) -> I64:
+        """Shared addresses of the chunks of each descriptor, ``[groups, 2 * rows]``."""
+        out = np.empty((len(words), 2 * self.rows), np.int64)
+        for at, d in descriptors(words):
+            out[at] = self._addresses(d)
+        return out
+
+    def _addresses(self, d: Descriptor) -> I64:
+        row, k = self._chunks
+        start, leading, stride = (x[:, None] for x in (d.start, d.leading, d.stride))
+        if not self.transposed:
+            # Eight rows are a repeating unit; its rows are 16 bytes, or the swizzle's width, apart.
+            offset = row % 8 * (d.width or 16) + row // 8 * stride
+            # Unswizzled, the second half along K is a matrix of its own; else it comes next.
+            offset = offset + (k // 8 * 16 if d.width else k // 8 * leading)
+        elif d.width:
+            across = d.width // 2  # elements in a row of the pattern
+            offset = row % across * 2 + row // across * leading + k % 8 * d.width + k // 8 * stride
+        else:
+            offset = row // 8 * stride + k % 8 * 16 + k // 8 * leading
+        return swizzle(start + offset, d.width, d.base[:, None])
+
+    def elements(self, words: NDArray[np.uint64]) -> I64:
+        """Shared addresses of the single elements, ``[groups, rows, 16]``."""
+        addresses = self.chunks(words)[:, :, None] + np.arange(0, 16, 2)
+        return self._grid(addresses).transpose(1, 2, 0)
+
+    def matrix(self, chunks: Array) -> U16:
+        """The gathered chunks ``[groups, 2 * rows, 16 bytes]`` as ``[16 k, groups, rows]``."""
+        return self._grid(np.ascontiguousarray(chunks).view(np.uint16))
+
+    def _grid(self, values: Array) -> Array:
+        """``[groups, 2 * rows, 8]`` to ``[16 k, groups, rows]``."""
+        groups = len(values)
+        if self.transposed:
+            parts = values.reshape(groups, self.rows // 8, K, 8).transpose(2, 0, 1, 3)
+        else:
+            parts = values.reshape(groups, self.rows, 2, 8).transpose(2, 3, 0, 1)
+        return parts.reshape(K, groups, self.rows)
+
+
+# -- wgmma ----------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Wgmma:
+    """``wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T``, T bf16 or f16."""
+
+    n: int
+    dtype: str
+    a: SharedMatrix | None
+    """None: A comes from four registers."""
+    b: SharedMatrix
+    negate_a: bool
+    negate_b: bool
+
+    @property
+    def registers(self) -> int:
+        """f32 registers of the accumulator."""
+        return self.n // 2
+
+    def a_of(self, registers: Registers) -> U16:
+        """A from its four registers, ``[16 k, groups, 64]``."""
+        return fragment_a(registers).reshape(K, -1, 64)
+
+    def run(self, a: U16, b: U16, d: Registers, scale_d: Array, arch: str) -> list[F32]:
+        """The new accumulators.
+
+        ``a``: ``[16 k, groups, 64]``, ``b``: ``[16 k, groups, n]`` as :meth:`SharedMatrix.matrix`
+        gives them; ``d``: the accumulator's registers; ``scale_d``: whether it counts, ``[groups]``
+        (a bool; where False, the sum starts from +0.0 and ``d`` may be anything).
+        """
+        sign = np.uint16(0x8000)
+        left = factors((a ^ sign if self.negate_a else a)[:, :, :, None], self.dtype)
+        right = factors((b ^ sign if self.negate_b else b)[:, :, None, :], self.dtype)
+        start = tile_of(d).reshape(-1, 64, self.n)
+        start = np.where(np.asarray(scale_d)[:, None, None], start, np.float32(0))
+        total = accumulate(left, right, start, tensor_core(arch))
+        return registers_of(total.reshape(-1, 16, self.n))
+
+
+@lru_cache(maxsize=128)
+def _shared_matrix(rows: int, transposed: bool) -> SharedMatrix:
+    return SharedMatrix(rows, transposed)
+
+
+def wgmma(instruction: Instruction) -> Wgmma:
+    """Reads ``wgmma.mma_async``; its operands are d, a or its descriptor, b's, scale-d, immediates.
+
+    The immediates are the scales of A and B (1 or -1), then the transpositions (0 or 1) of A, if
+    it is in shared memory, and of B.
+    """
+    form, operands = instruction.modifiers, instruction.operands
+    shape = form[3] if len(form) == 7 else ""
+    n = int(shape[4:-3]) if shape[:4] == "m64n" and shape[4:-3].isdigit() else 0
+    dtype = form[5] if len(form) == 7 else ""
+    if (
+        form[:3] != ("mma_async", "sync", "aligned")
+        or shape != f"m64n{n}k16"
+        or not 8 <= n <= 256
+        or n % 8
+        or form[4:] not in (("f32", "bf16", "bf16"), ("f32", "f16", "f16"))
+    ):
+        raise refuse(
+            instruction,
+            "wgmma.mma_async.sync.aligned.m64nNk16.f32.{bf16.bf16,f16.f16}, N a multiple of 8 "
+            "up to 256",
+        )
+    from_registers = len(operands) > 1 and isinstance(operands[1], Vector)
+    constants = [x.value if isinstance(x, Immediate) else None for x in operands[4:]]
+    if (
+        len(constants) != (3 if from_registers else 4)
+        or not {*constants[:2]} <= {1, -1}
+        or not {*constants[2:]} <= {0, 1}
+        or not isinstance(operands[0], Vector)
+        or len(operands[0].items) != n // 2
+        or (isinstance(operands[1], Vector) and len(operands[1].items) != 4)
+    ):
+        raise refuse(
+            instruction,
+            f"{n // 2} registers of D, four of A or its descriptor, the descriptor of B, scale-d, "
+            "two scales of 1 or -1, and for each descriptor 0 or 1",
+        )
+    return Wgmma(
+        n,
+        dtype,
+        None if from_registers else _shared_matrix(64, constants[2] == 1),
+        _shared_matrix(n, constants[-1] == 1),
+        constants[0] == -1,
+        constants[1] == -1,
+    )

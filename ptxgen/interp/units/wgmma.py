@@ -1,0 +1,428 @@
+"""wgmma: matrix products of warpgroups that run on while their warps do other things.
+
+A product is carried out as late as it may be, when its warpgroup waits for its group (or at once,
+if the settings say ``early``). Until then nobody may touch its accumulators and the registers of
+its A, nor write to the shared memory that it reads. Registers that anything but a wgmma has
+touched need a ``wgmma.fence`` before the next one uses them.
+
+Source: PTX ISA 9.0, 9.7.15 (asynchronous warpgroup level matrix instructions).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.errors import BarrierFault, RaceFault, UninitializedFault
+from ptxgen.interp.memory import access as memory_access
+from ptxgen.interp.memory.access import Access
+from ptxgen.interp.memory.proxy import GROUP, PIECE, Reading
+from ptxgen.interp.memory.race import Conflict
+from ptxgen.interp.text import flow
+from ptxgen.interp.text.ptx import Immediate, Instruction, Vector
+from ptxgen.interp.units import collective, operate, tensor
+from ptxgen.interp.units.kernel import Block, Kernel, Operation, Value, active, listed
+from ptxgen.interp.units.sync import Wave
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
+Lanes = NDArray[np.int64]
+WARP = 32
+_U32 = np.dtype(np.uint32)
+
+
+class Matrices:
+    """The wgmma of a wave: what is under way, and what the registers need."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        warps = wave.threads // WARP
+        count = len(wave.lanes) // wave.threads
+        starts = np.arange(0, warps // 4 * 4, 4)
+        first = (np.arange(count)[:, None] * warps + starts).reshape(-1)
+        self.warps: Lanes = first[:, None] + np.arange(4)
+        """The warps of each warpgroup."""
+        self.lanes: Lanes = (self.warps[:, :, None] * WARP + np.arange(WARP)).reshape(-1, GROUP)
+        self.pending: list[Product] = []
+        self.committed = np.zeros(len(first), np.int64)
+        self.fenced = np.zeros(len(first), np.bool_)
+        """Which warpgroups have executed a fence."""
+        self.touched: dict[int, Bools] = {}
+        """By register: lanes that have accessed it since their last fence."""
+
+    def mask_of(self, groups: Lanes) -> Bools:
+        """The lanes of warpgroups."""
+        mask = np.zeros(len(self.wave.lanes), np.bool_)
+        mask[self.lanes[groups]] = True
+        return mask
+
+    def touch(self, names: list[tuple[str, int]], mask: Bools, instruction: Instruction) -> None:
+        """Something that is no wgmma accesses registers of lanes."""
+        for product in self.pending:
+            both = product.mask & mask
+            if both.any():
+                for name, slot in names:
+                    if slot in product.slots:
+                        raise self._in_use(product, name, both, instruction)
+        for _, slot in names:
+            there = self.touched.get(slot)
+            self.touched[slot] = mask if there is None else there | mask
+
+    def _in_use(
+        self, product: Product, name: str, lanes: Bools, instruction: Instruction
+    ) -> Exception:
+        here = product.instruction
+        return self.wave.fault(
+            RaceFault,
+            f"access to {name} while the wgmma of line {here.line} that uses it is under way: no "
+            "wgmma.wait_group has waited for it",
+            instruction,
+            int(np.flatnonzero(lanes)[0]),
+        )
+
+    def fence(self, groups: Lanes) -> None:
+        """wgmma.fence: registers may be used again."""
+        self.fenced[groups] = True
+        if self.touched:
+            mask = self.mask_of(groups)
+            left = {slot: there & ~mask for slot, there in self.touched.items()}
+            self.touched = {slot: there for slot, there in left.items() if there.any()}
+
+    def issue(self, product: Product, names: dict[int, str]) -> None:
+        """Starts a product; checks that its registers may be used."""
+        instruction, mask = product.instruction, product.mask
+        unready = product.groups[~self.fenced[product.groups]]
+        if len(unready):
+            raise self.wave.fault(
+                RaceFault,
+                "no wgmma.fence comes before the first wgmma",
+                instruction,
+                int(self.lanes[unready[0], 0]),
+            )
+        for slot in product.slots & self.touched.keys():
+            both = self.touched[slot] & mask
+            if both.any():
+                raise self.wave.fault(
+                    RaceFault,
+                    f"{names[slot]} has been accessed before this wgmma, and no wgmma.fence comes "
+                    "in between",
+                    instruction,
+                    int(np.flatnonzero(both)[0]),
+                )
+        for other in self.pending:
+            shared = other.slots & product.slots
+            if not shared or not (other.mask & mask).any():
+                continue
+            # Only products of one shape may follow each other in the same accumulators.
+            if other.sums != product.sums:
+                raise self._in_use(other, names[min(shared)], other.mask & mask, instruction)
+        self.pending.append(product)
+        if self.wave.early:
+            product.execute()
+
+    def commit(self, groups: Lanes) -> None:
+        """wgmma.commit_group."""
+        self.committed[groups] += 1
+
+    def wait(self, groups: Lanes, newest: int) -> None:
+        """wgmma.wait_group: all but the ``newest`` youngest groups complete."""
+        chosen = np.zeros(len(self.committed), np.bool_)
+        chosen[groups] = True
+        rest: list[Product] = []
+        for product in self.pending:
+            old = product.number < self.committed[product.groups] - newest
+            done = old & chosen[product.groups]
+            if not done.any():
+                rest.append(product)
+                continue
+            if not done.all():
+                product, staying = product.split(done)
+                rest.append(staying)
+            if not self.wave.early:
+                product.execute()
+            self.wave.history.end_group(product.reading)
+        self.pending = rest
+
+
+@dataclass(slots=True, eq=False)
+class Product:
+    """A wgmma.mma_async of some warpgroups that has been issued and not waited for."""
+
+    wave: Wave
+    form: Form
+    groups: Lanes
+    number: NDArray[np.int64]
+    """To which group of its warpgroup it belongs, counted from the first."""
+    mask: Bools
+    a: Lanes | list[Array]
+    """Flat offsets of the pieces, a row for each warpgroup; or registers (warps, 32)."""
+    b: Lanes
+    keep: Bools
+    reading: Reading
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.form.instruction
+
+    @property
+    def slots(self) -> frozenset[int]:
+        """The registers that it uses."""
+        return self.form.slots
+
+    @property
+    def sums(self) -> tuple[int, ...]:
+        """Its accumulators."""
+        return self.form.sums
+
+    def split(self, part: Bools) -> tuple[Product, Product]:
+        """That of the warpgroups ``part``, and that of the others."""
+        matrices, history = self.wave.unit(Matrices), self.wave.history
+        pieces = len(self.reading.at) // len(self.groups)
+        readings = history.split_reading(self.reading, np.repeat(part, pieces))
+        both = []
+        for chosen, reading in zip((part, ~part), readings, strict=True):
+            groups = self.groups[chosen]
+            warps = np.repeat(chosen, 4)
+            a = [x[warps] for x in self.a] if isinstance(self.a, list) else self.a[chosen]
+            both.append(
+                Product(
+                    self.wave,
+                    self.form,
+                    groups,
+                    self.number[chosen],
+                    matrices.mask_of(groups),
+                    a,
+                    self.b[chosen],
+                    self.keep[chosen],
+                    reading,
+                )
+            )
+        return both[0], both[1]
+
+    def execute(self) -> None:
+        """Reads the operands, and writes the accumulators."""
+        wave, form = self.wave, self.form
+        wgmma = form.wgmma
+        memory = wave.shared_rows(_U32, 4)
+        if isinstance(self.a, list):
+            a = wgmma.a_of(self.a)
+        else:
+            assert wgmma.a is not None
+            a = wgmma.a.matrix(memory[self.a // PIECE])
+        b = wgmma.b.matrix(memory[self.b // PIECE])
+        matrices = wave.unit(Matrices)
+        warps = matrices.warps[self.groups].reshape(-1)
+        registers = wave.registers
+        d = []
+        for value, slot in zip(form.values, form.sums, strict=True):
+            if registers[slot] is None:  # never written, nor used
+                d.append(np.zeros((len(warps), WARP), np.float32))
+            else:
+                d.append(collective.rows_of(wave, value(wave, registers))[warps])
+        results = wgmma.run(a, b, d, self.keep, form.arch)
+        lanes = None if len(warps) * WARP == len(wave.lanes) else matrices.lanes[self.groups]
+        flat = None if lanes is None else lanes.reshape(-1)
+        for writer, result in zip(form.writers, results, strict=True):
+            writer(wave, registers, np.ascontiguousarray(result).reshape(-1), flat)
+
+
+class Form:
+    """A decoded wgmma.mma_async."""
+
+    def __init__(self, kernel: Kernel, instruction: Instruction) -> None:
+        self.instruction = instruction
+        self.wgmma = tensor.wgmma(instruction)
+        self.arch = f"sm_{kernel.compute}"
+        d, a, b, keep = instruction.operands[:4]
+        targets = listed(d)
+        self.names = {kernel.slot(n): n for n in flow.matrices(instruction)}
+        self.slots = frozenset(self.names)
+        self.sums = tuple(kernel.slot(n) for n in flow.named(d))
+        if len(set(self.sums)) != self.wgmma.registers:
+            raise kernel.error("takes different registers as accumulators", instruction)
+        self.doubtful = [s for n, s in zip(flow.named(d), self.sums, strict=True)
+                         if n in kernel.flow.doubtful]  # fmt: skip
+        self.values = [kernel.value(t, "f32", instruction) for t in targets]
+        self.writers = [operate.write(kernel, t, "f32", instruction) for t in targets]
+        self.a: list[Value] = (
+            [kernel.value(x, "b32", instruction) for x in a.items]
+            if isinstance(a, Vector)
+            else [kernel.value(a, "b64", instruction)]
+        )
+        self.b = kernel.value(b, "b64", instruction)
+        self.keep: Value | None = None
+        self.always = False
+        if isinstance(keep, Immediate):
+            self.always = bool(keep.value)
+        else:
+            self.keep = kernel.value(keep, "pred", instruction)
+        self.access = Access(instruction, kernel.new_site(instruction), _U32, 4)
+
+    def start(self, wave: Wave, registers: list[Any], groups: Lanes) -> None:
+        """Issues the product for ``groups``."""
+        matrices = wave.unit(Matrices)
+        lanes = matrices.lanes[groups]
+        if self.keep is None:
+            keep = np.full(len(groups), self.always)
+        else:
+            keep = self._same(wave, registers, self.keep, lanes, "scale-d")
+        b = self._pieces(wave, registers, self.b, lanes, self.wgmma.b)
+        a: Lanes | list[Array]
+        read = b
+        if self.wgmma.a is None:
+            warps = matrices.warps[groups].reshape(-1)
+            a = [collective.rows_of(wave, v(wave, registers))[warps] for v in self.a]
+        else:
+            a = self._pieces(wave, registers, self.a[0], lanes, self.wgmma.a)
+            read = np.concatenate((a, b), axis=1)
+        if self.doubtful:
+            self._known(wave, lanes, keep)
+        try:
+            reading = wave.history.begin_group(read, lanes, self.access.site)
+        except Conflict as conflict:
+            own = wave.history.readers(read, lanes)
+            raise wave.conflict(conflict, self.instruction, "read by wgmma", own) from None
+        product = Product(
+            wave,
+            self,
+            groups,
+            matrices.committed[groups],
+            matrices.mask_of(groups),
+            a,
+            b,
+            keep,
+            reading,
+        )
+        matrices.issue(product, self.names)
+
+    def _same(
+        self, wave: Wave, registers: list[Any], value: Value, lanes: Lanes, what: str
+    ) -> Array:
+        """A value that all lanes of a warpgroup must agree on, for each."""
+        given = np.broadcast_to(value(wave, registers), wave.lanes.shape)[lanes]
+        other = given != given[:, :1]
+        if other.any():
+            lane = int(lanes[other][0])
+            raise wave.fault(
+                BarrierFault,
+                f"the lanes of a warpgroup give different values of {what}",
+                self.instruction,
+                lane,
+            )
+        result: Array = given[:, 0]
+        return result
+
+    def _pieces(
+        self,
+        wave: Wave,
+        registers: list[Any],
+        value: Value,
+        lanes: Lanes,
+        matrix: tensor.SharedMatrix,
+    ) -> Lanes:
+        """Flat offsets of the operand behind a descriptor."""
+        words = self._same(wave, registers, value, lanes, "a matrix descriptor")
+        chunks = matrix.chunks(words)
+        own = np.repeat(lanes[:, 0], chunks.shape[1])
+        flat = memory_access.shared_at(wave, self.access, chunks.reshape(-1), PIECE, own)
+        return flat.reshape(chunks.shape)
+
+    def _known(self, wave: Wave, lanes: Lanes, keep: Bools) -> None:
+        """Raises where an accumulator counts that nothing has written; then they are written."""
+        for slot in self.doubtful:
+            known = wave.assigned.get(slot)
+            if known is None:
+                known = wave.assigned[slot] = np.zeros(len(wave.lanes), np.bool_)
+            missing = ~known[lanes] & keep[:, None]
+            if missing.any():
+                raise wave.fault(
+                    UninitializedFault,
+                    f"read of register {self.names[slot]}, which nothing has written",
+                    self.instruction,
+                    int(lanes[missing][0]),
+                )
+            known[lanes] = True
+
+
+def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
+    """The end of a block that is a wgmma instruction: whole warpgroups execute it together."""
+    block.collective = True
+    kind, *rest = instruction.modifiers
+    if instruction.guard is not None:
+        raise kernel.error("a guard on this instruction is outside the subset", instruction)
+    newest = 0
+    form: Form | None = None
+    if kind == "mma_async":
+        form = Form(kernel, instruction)
+    elif kind not in ("fence", "commit_group", "wait_group") or rest != ["sync", "aligned"]:
+        raise kernel.error("this form of wgmma is outside the subset", instruction)
+    elif kind == "wait_group":
+        operand = instruction.operands[0] if instruction.operands else None
+        if not isinstance(operand, Immediate) or int(operand.value) < 0:
+            raise kernel.error("takes a number of groups", instruction)
+        newest = int(operand.value)
+    everyone = np.array([0xFFFFFFFF], np.uint32)
+
+    def end(wave: Wave, registers: list[Any]) -> None:
+        go = collective.gathered(wave, block, everyone, instruction)
+        if go is None:
+            return
+        collective.check_whole(wave, go, instruction)
+        matrices = wave.unit(Matrices)
+        here = go[:, 0]
+        complete = here[matrices.warps].all(axis=1)
+        groups = np.flatnonzero(complete)
+        together = np.zeros(len(here), np.bool_)
+        together[matrices.warps[groups]] = True
+        rest = here & ~together
+        if rest.any():
+            inside = np.zeros(len(here), np.bool_)
+            inside[matrices.warps] = True
+            stray = np.flatnonzero(rest & ~inside)
+            if len(stray):
+                raise wave.fault(
+                    BarrierFault,
+                    "this warp belongs to no warpgroup: takes four warps, the first a multiple "
+                    "of four",
+                    instruction,
+                    int(stray[0]) * WARP,
+                )
+            wave.park(block, np.repeat(rest, WARP))
+        if not len(groups):
+            return
+        if form is not None:
+            form.start(wave, registers, groups)
+        elif kind == "fence":
+            matrices.fence(groups)
+        elif kind == "commit_group":
+            matrices.commit(groups)
+        else:
+            matrices.wait(groups, newest)
+        wave.send(block.following, None if together.all() else np.repeat(together, WARP))
+
+    return end
+
+
+def touching(kernel: Kernel, instruction: Instruction) -> Operation | None:
+    """Checks an instruction that accesses registers which a wgmma of the kernel uses."""
+    if instruction.opcode == "wgmma":
+        return None
+    found = {*flow.reads(instruction), *flow.writes(instruction)} & kernel.flow.matrices
+    if not found:
+        return None
+    names = [(name, kernel.slot(name)) for name in sorted(found)]
+    guard = operate.guard_of(kernel, instruction)
+
+    def touch(wave: Wave, registers: list[Any]) -> None:
+        if guard is None:
+            mask = wave.alive.copy() if wave.mask is None else wave.mask
+        else:
+            lanes = active(wave, guard(wave, registers))
+            mask = np.zeros(len(wave.lanes), np.bool_)
+            mask[wave.lanes if lanes is None else lanes] = True
+        wave.unit(Matrices).touch(names, mask, instruction)
+
+    return touch

@@ -1,0 +1,53 @@
+"""Operands whose rows are one row (stride 0), on the CPU device: their tensor maps have pitch 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bits import operand, same_bits
+from interp_launch import Matrix
+
+from ptxgen import reference
+from ptxgen.dispatch.explain import explain
+from ptxgen.ops.launch import launch
+from ptxgen.ops.problem import Problem
+from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.tiles import SPECS
+
+K, N = 64, 48
+
+
+@pytest.fixture(scope="module")
+def device():
+    return CpuDevice()
+
+
+@pytest.mark.parametrize("expanded", ["x", "w"])
+@pytest.mark.parametrize("m", [1, 2, 40, 200])
+def test_rows_of_stride_0(m, expanded, device):
+    rng = np.random.default_rng(6)
+    x, w = operand(rng, (m, K), dtype="f16"), operand(rng, (K, N), dtype="f16")
+    one = (x if expanded == "x" else w)[:1]
+    seen = {"x": x, "w": w} | {expanded: np.broadcast_to(one, (m if expanded == "x" else K,
+                                                               one.shape[1]))}  # fmt: skip
+    stored = {"x": x, "w": w} | {expanded: one}
+    a, b = (Matrix(device.memory, name, s.shape, s, dtype="f16") for name, s in stored.items())
+    out = Matrix(device.memory, "out", (m, N), dtype="f16")
+    lds = (0 if expanded == "x" else a.pitch, 0 if expanded == "w" else b.pitch)
+    problem = Problem(
+        op="linear", storage="NN", dims=(m, N, K), lds=lds, aligns=(16, 16), own=(m, N, K),
+        shape=(m, N), swapped=False,
+    )  # fmt: skip
+    try:
+        ready = launch(problem, device, out.pitch, 0, dtype="f16", tier="tc", kernel=None)
+        ready.fire(0, a.ptr, b.ptr, 0, out.ptr)
+        same_bits(out.values.copy(), reference.linear(seen["x"], seen["w"]), what=f"{m} {expanded}")
+    finally:
+        for matrix in (a, b, out):
+            matrix.free()
+
+
+def test_one_of_them_has_tensor_maps():
+    """So that the test above is about pitches of 0 in tensor maps, too."""
+    kernels = explain("linear", 200, N, K, dtype="f16").winner.kernels
+    assert SPECS[kernels[0]].tensor_maps

@@ -251,7 +251,7 @@ def test_every_fact_is_true(seed: int) -> None:
     rng = random.Random(seed)
     of = table()
     predicates = [random_predicate(rng) for _ in range(3)]
-    attempt = Attempt(Prover(of)._aliases, predicates)
+    attempt = Attempt(of.space, predicates, Prover(of)._domain)
     linear = attempt.linear
     linear.relate_products()
     for _ in range(3):  # cuts at points that no problem has
@@ -324,7 +324,7 @@ def test_a_shadowed_route_is_found() -> None:
     """Whatever "thin" wants, the route before it takes: its few outputs fit any workspace."""
     shadowed = table({"partial": M * N <= 64, "thin": (M <= 8) & (N <= 8)})
     result = the_failure(shadowed, "reachable", "thin")
-    assert result.archs == ("sm_90",)  # the only one that runs it
+    assert "sm_90" in result.archs and "sm_80" not in result.archs  # only the first runs it
     assert "dead: proved" in result.detail
 
 

@@ -554,9 +554,7 @@ def test_scratch_launch_passes_one_scratch_to_all_steps():
 
 def test_scratch_memories_of_a_launch_lie_apart():
     fake = FakeDevice()
-    step = fake.prepare(
-        function(fake), (1, 1, 1), (32, 1, 1), parameters(0, 2, 3, 1, 4), 5, "M=9"
-    )
+    step = fake.prepare(function(fake), (1, 1, 1), (32, 1, 1), parameters(0, 2, 3, 1, 4), 5, "M=9")
     ScratchLaunch(fake, (step,), (1, 300, 0)).fire(8, 101, 102)
     given = LAYOUT.unpack(fake.events("launch")[0][5])[:5]
     first = given[1]

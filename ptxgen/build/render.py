@@ -20,12 +20,17 @@ READ = ("*.py", "numerics", "spec", "templates", "build/render.py")
 
 
 @cache
-def environment() -> jinja2.Environment:
-    """The one environment: undefined names are errors, blocks leave no blank lines."""
+def environment(folder: Path | None = None) -> jinja2.Environment:
+    """The one environment: undefined names are errors, blocks leave no blank lines.
+
+    ``folder``: where there are more templates than the package's.
+    """
     import jinja2
 
+    loaders: list[jinja2.BaseLoader] = [jinja2.PackageLoader("ptxgen", "templates")]
+    loaders += [] if folder is None else [jinja2.FileSystemLoader(folder)]
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("ptxgen", "templates"),
+        loader=jinja2.ChoiceLoader(loaders),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -36,7 +41,7 @@ def environment() -> jinja2.Environment:
 
 def render(spec: KernelSpec) -> str:
     """The CUDA C++ source of ``spec``."""
-    template = environment().get_template(spec.template)
+    template = environment(spec.folder).get_template(spec.template)
     return template.render(spec=spec, **spec.context)
 
 
@@ -50,16 +55,17 @@ def source(spec: KernelSpec) -> str:
     def build() -> Entry:
         return Entry(render(spec).encode(), {"kernel": spec.name})
 
-    key = Key(f"{spec.canonical()} {renderer(PACKAGE)}", (), "any", "", "source")
+    read = (renderer(PACKAGE), renderer(spec.folder, ("*.j2",)) if spec.folder else "")
+    key = Key(" ".join((spec.canonical(), *read)), (), "any", "", "source")
     return default_cache().get_or_build(key, build)[0].image.decode()
 
 
 @cache
-def renderer(package: Path) -> str:
+def renderer(package: Path, patterns: tuple[str, ...] = READ) -> str:
     """Identifies all that rendering reads: the templates, what they are given, and Jinja."""
     files = {
         file
-        for pattern in READ
+        for pattern in patterns
         for found in package.glob(pattern)
         for file in ([found] if found.is_file() else found.rglob("*"))
         if file.suffix in (".py", ".j2")

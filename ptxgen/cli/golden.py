@@ -143,14 +143,13 @@ def _check(arguments: argparse.Namespace) -> int:
 
     stored = load(_folder(arguments))
     specs = _selected(arguments.match)
-    if stored.nvrtc not in ("", TOOLCHAIN.nvrtc):
-        differing = []  # all of them, which one sentence says
-    else:
-        known = stored.kernels()
-        differing = [spec for spec in changed(stored, specs) if spec.name in known]
-        emit(f"{plural(len(specs), 'source')} rendered: {len(differing)} not as recorded")
+    # What another compiler made is all stale, which one sentence says.
+    known = stored.kernels() if stored.nvrtc == TOOLCHAIN.nvrtc else set()
+    recorded = [spec for spec in specs if spec.name in known]
+    differing = changed(stored, recorded)
+    emit(f"{plural(len(recorded), 'source')} rendered: {len(differing)} not as recorded")
     fresh = _compiled(differing, "the source, or how it is compiled, has changed")
-    others = [spec for spec in specs if spec not in differing and spec.name in stored.kernels()]
+    others = [spec for spec in recorded if spec not in differing]
     seed = arguments.seed or time.strftime("%Y-%m-%d", time.gmtime())
     if arguments.all:
         again = _compiled(others, "all", cache=None)

@@ -18,14 +18,13 @@ def add_commands(commands: Any) -> None:
         help="which kernel serves a problem, and why",
         description="Says which kernels run an operation of these sizes, how they are launched "
         "and the measured reason; with --all, why each earlier candidate was passed over and which "
-        "later ones would return the same bits. M, N, K are the operation's own: x is [M, K], the "
-        "weight K by N.",
+        "later ones would return the same bits. Sizes are the operation's own: M, N, K of "
+        "products, whose x is [M, K] and whose weight K by N; M, N of rows.",
         epilog="example: ptxgen explain linear_dgrad 16 4096 4096 --layout nk --arch sm_80 "
         "--sms 108 --align 4",
     )
-    command.add_argument("op", metavar="OP", help="linear, linear_dgrad, linear_wgrad, matmul")
-    for side in "mnk":
-        command.add_argument(side, metavar=side.upper(), type=int)
+    command.add_argument("op", metavar="OP", help="an operation, such as linear or logsumexp")
+    command.add_argument("sizes", metavar="SIZE", type=int, nargs="+", help="such as M N K")
     command.add_argument(
         "--layout", help="kn or nk (matmul: nn, nt, tn, tt); default: the first of these"
     )
@@ -91,11 +90,9 @@ def _explain(arguments: argparse.Namespace) -> None:
 
     found = explain(
         arguments.op,
-        arguments.m,
-        arguments.n,
-        arguments.k,
+        *arguments.sizes,
         dtype=arguments.dtype,
-        tier=arguments.tier,
+        tier=None if arguments.tier == "auto" else arguments.tier,
         layout=arguments.layout,
         arch=arguments.arch,
         sms=arguments.sms,

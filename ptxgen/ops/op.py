@@ -59,7 +59,7 @@ class Question(NamedTuple):
     aligns: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Op:
     """One operation.
 

@@ -72,7 +72,6 @@ def linear(
     weight = given["w"] if layout == "kn" else given["w"].T
     total = _product(_rows(given["x"]), weight, "rows", kind).reshape(shape)
     if "bias" in given:
-        _check_dtype("bias", given["bias"], kind.beside)
         total = _add(total, _wide(given["bias"]))
     return _finish(activate(activation, total) if activation != "none" else total, out_old, kind)
 
@@ -141,8 +140,6 @@ class _Kind:
     contract: Contract
     core: TensorCore | None
     """The tensor cores of tier "tc"."""
-    beside: tuple[str, ...]
-    """The dtypes that bias and result may have."""
     out: np.dtype[Any]
 
 
@@ -188,9 +185,11 @@ def _kind(operands: Mapping[str, Array], tier: str, arch: str, out_dtype: Any, w
     wanted = None if out_dtype is None else name_of(out_dtype, "out_dtype")
     if wanted is not None and wanted not in outs:
         raise DtypeError(f"out_dtype={wanted!r}: expected None, {' or '.join(map(repr, outs))}")
+    if "bias" in operands:
+        _check_dtype("bias", operands["bias"], tuple(outs))
     core = tensor_core(arch) if tier == "tc" else None
     out = outs[wanted or (list(outs)[-1] if wide else dtype.name)]
-    return _Kind(dtype, CONTRACTS[tier][short], core, tuple(outs), out)
+    return _Kind(dtype, CONTRACTS[tier][short], core, out)
 
 
 def _product(a: Array, b: Array, plan: str, kind: _Kind) -> Array:

@@ -68,6 +68,7 @@ class Call:
             target, finish = self._new(name, shape, dtype)
         else:
             target, finish = self._given(name, shape, dtype, out), lambda: out
+        self._outputs.append((name, target))
         if self.host:
             host = target
             if read:
@@ -81,7 +82,6 @@ class Call:
                 arrays.download(staged, host, self.device, self.stream)
                 return deliver()
 
-        self._outputs.append((name, target))
         self._finish.append(finish)
         return target
 

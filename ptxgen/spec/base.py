@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
@@ -114,6 +115,8 @@ class KernelSpec(ABC):
 
     family: ClassVar[str]
     template: ClassVar[str]  # file name
+    folder: ClassVar[Path | None] = None
+    """Where the template is, if not in the package."""
     meanings: ClassVar[Mapping[str, str]] = {
         "contract": "which bits it returns",
         "dtype": "of the operands",

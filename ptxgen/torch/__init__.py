@@ -2,12 +2,15 @@
 
 :func:`linear` and :func:`matmul` are functions; :class:`Linear` is ``nn.Linear`` made of them, and
 :func:`convert` puts it into a model; :class:`batch_invariant` serves the products of code that
-nobody can touch. Underneath are custom operators, ``torch.ops.ptxgen``.
+nobody can touch. Every other operation with gradients is here by its name (:func:`logsumexp`).
+Underneath are custom operators, ``torch.ops.ptxgen``.
 
 Nothing else in ptxgen imports this, or torch.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from ptxgen.torch import operators as _operators  # noqa: F401 - registers torch.ops.ptxgen
 from ptxgen.torch.functional import linear, matmul
@@ -15,3 +18,14 @@ from ptxgen.torch.module import Conversion, Linear, convert
 from ptxgen.torch.serve import batch_invariant
 
 __all__ = ["Conversion", "Linear", "batch_invariant", "convert", "linear", "matmul"]
+
+
+def __getattr__(name: str) -> Any:
+    """Operations whose operator is made from their row."""
+    from ptxgen.ops import OPS
+    from ptxgen.torch.generic import operator
+
+    row = OPS.get(name)
+    if row is None or row.backward is None:
+        raise AttributeError(f"module 'ptxgen.torch' has no attribute {name!r}")
+    return operator(row)

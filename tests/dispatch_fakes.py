@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ptxgen.dispatch.emit import Table
-from ptxgen.expr import TRUE, Expr, all_of, ceil_div, const, maximum, minimum
-from ptxgen.numerics.contract import FMA, Contract, Plan
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, maximum, minimum
+from ptxgen.numerics.contract import FMA, PLANS, Contract, Plan
 from ptxgen.spec import (
     ALIGN_A,
     ALIGN_B,
@@ -17,34 +18,43 @@ from ptxgen.spec import (
     INDEX_MAX,
     SMS,
     WORKSPACE_MAX,
+    Abi,
     K,
     KernelSpec,
     M,
     N,
     Route,
+    ptr,
 )
+from ptxgen.spec.gemm import space
 
 
 @dataclass(frozen=True)
 class Fake(KernelSpec):
     """A kernel whose formulas are given, rather than derived."""
 
-    label: str
+    called: str
     ctas: Expr
     correct: Expr
-    scratch: Expr = dataclasses.field(default_factory=lambda: const(0))
+    partial: Expr | None = None
     bounds: tuple[tuple[str, Expr, int], ...] = ()
     shared: int = 0
     min_arch: str = "sm_80"
     dtype: str = "f32"
     contract: Contract = FMA
 
+    family = "fake"
     template = "fake.cu.j2"
     threads = 128
+    abi = Abi((ptr("c", "float*"), ptr("workspace", "float*", optional=True)))
 
     @property
-    def name(self) -> str:
-        return self.label
+    def label(self) -> str:
+        return self.called
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.called
 
     @property
     def shared_bytes(self) -> int:
@@ -55,8 +65,8 @@ class Fake(KernelSpec):
         return self.ctas
 
     @property
-    def workspace(self) -> Expr:
-        return self.scratch
+    def scratch(self) -> Mapping[str, Expr]:
+        return {} if self.partial is None else {"workspace": self.partial}
 
     @property
     def requires(self) -> Expr:
@@ -91,7 +101,7 @@ def kernels() -> dict[str, Fake]:
             "partial",
             tiles(64, 64) * CHUNKS,
             all_of((scratch <= WORKSPACE_MAX, tiles(64, 64) * CHUNKS <= GRID_MAX)),
-            scratch=scratch,
+            partial=scratch,
         ),
         # Its requires does not bound its grid: that the workspace does is for the prover to see.
         "reduce": Fake("reduce", ceil_div(M * N, 256), scratch <= WORKSPACE_MAX),
@@ -118,8 +128,8 @@ def table(
         **(prefer or {}),
     }
     return Table(
-        "NN",
-        plan,
+        ("NN", "rows", "f32", "simt"),
+        space(plan),
         (
             Route((k["big"],), p["big"], "fills the GPU"),
             Route((k["partial"], k["reduce"]), p["partial"], "long reductions, few tiles"),
@@ -127,3 +137,15 @@ def table(
             Route((k["filler"],), p["filler"], "everything else"),
         ),
     )
+
+
+def by_hand(of: Table, shape: Mapping[str, int]) -> dict[str, int]:
+    """The variables of a problem; of products, CHUNK and CHUNKS from the plan's expression,
+    without the space's own arithmetic.
+    """
+    plans = (SPLIT_PLAN, *(plan for by_name in PLANS.values() for plan in by_name.values()))
+    for plan in plans:
+        if of.space == space(plan):
+            chunk = max(1, min(shape["K"], plan.chunk.evaluate(dict(shape))))
+            return {**shape, "CHUNK": chunk, "CHUNKS": (shape["K"] + chunk - 1) // chunk}
+    return of.space.environment(shape)

@@ -11,7 +11,7 @@ from bits import NUMPY
 from ptxgen.build.compile import compile_cubin
 from ptxgen.numerics.contract import ITEMSIZE, OPERATIONS
 from ptxgen.reference.dot16 import tensor_core
-from ptxgen.runtime import get_device, torch_current
+from ptxgen.runtime import Parameters, get_device, torch_current
 from ptxgen.tiles import ROUTES
 
 POISON = {4: 0x7FC5A5A5, 2: 0x7FE5}
@@ -248,9 +248,10 @@ def naive(
     total = total.float()
     if m * n:
         device = get_device(f"cuda:{a.get_device()}")
-        params = _PARAMS.pack(
+        packed = _PARAMS.pack(
             0, 0, 0, 0, *a.stride(), *b.stride(), total.stride(0), m, n, k, chunk, accumulate
         )
+        params = Parameters(packed, (0, 1, 2, 3))
         function = _function(device, dtype, tier)
         grid = (-(-m * n // 128), 1, 1)
         launch = device.prepare(function, grid, (128, 1, 1), params, 4, f"{m}x{n}x{k}")

@@ -11,10 +11,10 @@ from numpy.lib.stride_tricks import as_strided
 
 from ptxgen import reference
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.ops.gemm import table_of
 from ptxgen.ops.launch import launch
-from ptxgen.ops.problem import Problem
-from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
-from ptxgen.tiles import ROUTES
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32, GemmSpec, Problem
+from ptxgen.tiles import TABLES
 
 POISON = {4: 0x7FC5A5A5, 2: 0x7FE5}
 """A NaN, in what lies beside a result; by bytes of an element."""
@@ -22,9 +22,21 @@ BAND = 64
 """Elements before and behind a result."""
 SEED = 20260
 
+ROUTED = {
+    twin.name: twin
+    for table in TABLES.values()
+    for dtype in table.dtypes
+    for twin in (route.of(dtype) for route in table.routes)
+}
+"""Every route, of every dtype, by the name of its first kernel."""
+
 # A kernel serves every product that is stored as it reads, whatever its table's plan.
-KERNELS = {r.name: (layout, r) for (layout, *_), table in ROUTES.items() for r in table}
-"""The routes by the name of their first kernel, with the layout of their operands."""
+KERNELS = {
+    name: (route.kernels[0].layout, route)
+    for name, route in ROUTED.items()
+    if isinstance(route.kernels[0], GemmSpec)
+}
+"""The routes of products, with the layout of their operands."""
 
 
 class Matrix:
@@ -180,9 +192,12 @@ def admits(route, case, sms):
     """Whether every kernel of ``route`` is correct for ``case``."""
     align_a, align_b = case.align if case.k else (16, 16)
     values = {"M": case.m, "N": case.n, "K": max(case.k, 1), "SMS": sms}
-    plan = OPERATIONS[case.op].plan(route.kernels[0].tier)
-    env = plan.environment({**values, "ALIGN_A": align_a, "ALIGN_B": align_b})
-    return route.requires.evaluate(env)
+    first = route.kernels[0]
+    table = table_of(first.layout, OPERATIONS[case.op].plan_name, first.dtype, first.tier)
+    if table is None:  # nobody asks for such a product
+        return False
+    values |= {"ALIGN_A": align_a, "ALIGN_B": align_b}
+    return route.requires.evaluate(TABLES[table].space.environment(values))
 
 
 def place(memory, name, values, dtype, turned, align, odd):
@@ -230,20 +245,18 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
     if short:
         arrays[short].allocation.nbytes -= arrays[short].itemsize
     aligns = tuple(16 if k == 0 else matrix.align for matrix in (a, b))
+    values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": aligns[0], "ALIGN_B": aligns[1]}
+    told = {"LDA": a.pitch, "LDB": b.pitch, "LDC": out.pitch, "FLAGS": case.flags, "K": k}
     problem = Problem(
-        op=case.op,
-        storage=storage,
-        dims=(m, n, k),
-        lds=(a.pitch, b.pitch),
-        aligns=aligns,
-        own=(m, n, k),
-        shape=(m, n),
-        swapped=False,
+        table=table_of(storage, OPERATIONS[case.op].plan_name, dtype, case.tier),
+        dtype=dtype,
+        values=tuple(values.items()),
+        told=tuple(told.items()),
+        pointers=("a", "b", "bias", "c"),
+        what=str(case),
     )
     try:
-        prepared = launch(
-            problem, device, out.pitch, case.flags, dtype=dtype, tier=case.tier, kernel=kernel
-        )
+        prepared = launch(problem, device, kernel)
         if freed:
             arrays[freed].free()
         prepared.fire(0, a.ptr, b.ptr, bias.ptr if case.bias else 0, out.ptr)

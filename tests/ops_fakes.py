@@ -14,16 +14,8 @@ from ptxgen.reference.dot16 import tensor_core
 from ptxgen.reference.f32 import add
 from ptxgen.reference.gemm import chain, chain16
 from ptxgen.reference.half import downcast
-from ptxgen.runtime.launch import GEMM_PARAMS
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
 from ptxgen.tiles import SPECS
-
-NAMES = ("a", "b", "bias", "c", "workspace", "lda", "ldb", "ldc", "m", "n", "k", "chunk", "flags")
-
-
-def unpack(params):
-    """The fields of a GEMM parameter list, by name; tensor maps may follow it."""
-    return dict(zip(NAMES, GEMM_PARAMS.unpack_from(params), strict=True))
 
 
 def memory(ptr, rows, columns, ld, dtype="f32"):
@@ -52,7 +44,7 @@ class Kernels:
         return symbol in SPECS
 
     def __getitem__(self, symbol):
-        return lambda params: _compute(SPECS[symbol], **unpack(params))
+        return lambda params: _compute(SPECS[symbol], **SPECS[symbol].abi.unpack(params))
 
 
 def _compute(spec, a, b, bias, c, workspace, lda, ldb, ldc, m, n, k, chunk, flags):
@@ -92,7 +84,10 @@ class FakeGpu(FakeDevice):
 
     def launches(self):
         """(symbol, grid, block, stream, parameters by name, what) of every launch so far."""
-        return [(e[1], e[2], e[3], e[4], unpack(e[5]), e[6]) for e in self.events("launch")]
+        return [
+            (symbol, grid, block, stream, SPECS[symbol].abi.unpack(params), what)
+            for _, symbol, grid, block, stream, params, what in self.events("launch")
+        ]
 
 
 def torch_for_ops():

@@ -91,7 +91,9 @@ def test_one_edit_adds_a_kernel(copy: Copy) -> None:
 
     (new,) = names() - registry
     shown = json.loads(copy.ptxgen("show", new, "--json"))
-    assert [(r["layout"], r["plan"], r["route"]) for r in shown["routes"]] == [("NN", "rows", 0)]
+    assert [(r["table"], r["route"]) for r in shown["routes"]] == [
+        (["NN", "rows", "f32", "simt"], 0)
+    ]
     assert shown["resources"] == {}
     assert new in copy.ptxgen("render", new)
 
@@ -111,8 +113,8 @@ def test_one_edit_adds_a_kernel(copy: Copy) -> None:
     assert explained["choice"]["kernels"] == [new]
     chosen = copy.python(
         "-c",
-        "from ptxgen.dispatch import choose; print(*choose('linear', 'kn', 54321, 64, 64, "
-        "arch='sm_90', sms=132, align_a=16, align_b=16).kernels)",
+        "from ptxgen.dispatch import choose; print(*choose(('NN', 'rows', 'f32', 'simt'), "
+        "dict(M=54321, N=64, K=64, ALIGN_A=16, ALIGN_B=16), arch='sm_90', sms=132).kernels)",
     )
     assert chosen.stdout.split() == [new], chosen.stderr
 

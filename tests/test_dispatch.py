@@ -8,20 +8,24 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import dispatch_fakes
 import pytest
 
 from ptxgen.dispatch import choose, emit
-from ptxgen.dispatch.choice import Dispatch
-from ptxgen.dispatch.emit import ARGUMENTS, Table
-from ptxgen.dispatch.explain import explain
+from ptxgen.dispatch.choice import Choice, Dispatch
+from ptxgen.dispatch.emit import Table
 from ptxgen.dispatch.generated import MEASURED, TABLES
 from ptxgen.dispatch.prove import Prover
-from ptxgen.errors import OptionError, SpecError, UncoveredError
+from ptxgen.errors import DtypeError, OptionError, SpecError, UncoveredError
 from ptxgen.expr import FALSE, TRUE, ceil_div, const, maximum, var
-from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS, ROWS, TIERS, Plan
+from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS, Plan
+from ptxgen.ops.explaining import explain, pose
+from ptxgen.ops.gemm import table_of
 from ptxgen.spec import ARCHITECTURES, DIM_MAX, SMS, K, M, N, Route
+from ptxgen.tiles import SPECS
+from ptxgen.tiles import TABLES as ALL
 from ptxgen.tiles.profiles import profiles
 
 SEED = 20_240_607
@@ -39,14 +43,13 @@ def direct(table: Table, arch: str) -> Callable[[Problem], tuple[object, ...] | 
     ]
 
     def choice(shape: Problem) -> tuple[object, ...] | None:
-        m, n, k = shape["M"], shape["N"], shape["K"]
-        chunk = max(1, min(k, table.plan.chunk.evaluate({"M": m, "N": n, "K": k})))
-        env = {**shape, "CHUNK": chunk, "CHUNKS": -(-k // chunk)}
+        env = dispatch_fakes.by_hand(table, shape)
         for index, prefer, requires, route in routes:
             if prefer.evaluate(env) and requires.evaluate(env):
                 names = tuple(kernel.name for kernel in route.kernels)
                 grids = tuple(kernel.grid.evaluate(env) for kernel in route.kernels)
-                return index, names, grids, route.workspace.evaluate(env), chunk
+                scratch = tuple(size.evaluate(env) for size in route.scratch.values())
+                return index, names, grids, scratch
         return None
 
     return choice
@@ -65,7 +68,7 @@ def compare(table: Table, arch: str, function: Dispatch, problems: int) -> set[i
     shapes, reference = Prover(table).shapes(SEED), direct(table, arch)
     for number in range(problems):
         shape = next(shapes)
-        choice = function(*(shape[name] for name in ARGUMENTS))
+        choice = function(*(shape[name] for name in table.space.arguments))
         expected = reference(shape)
         assert choice == expected, (
             f"{table.module} {arch}, seed {SEED}, problem {number}, {shape}: "
@@ -125,7 +128,7 @@ def test_emitted_code_says_where_it_comes_from_and_why() -> None:
     table = dispatch_fakes.table()
     source = emit.sources([table])[f"{table.module}.py"]
     assert "do not edit" in source and "ptxgen generate" in source
-    assert 'ptxgen.tiles.ROUTES["NN", "rows", "f32", "simt"]' in source
+    assert 'ptxgen.tiles.TABLES["NN", "rows", "f32", "simt"]' in source
     for index, route in enumerate(table.routes):
         assert f"# {index}: {route.reason}" in source
 
@@ -207,12 +210,32 @@ PRODUCTS = {
 }
 
 
-KINDS = [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
+KINDS = sorted(
+    {(dtype, key[3]) for key, table in ALL.items() if len(key) == 4 for dtype in table.dtypes}
+)
+"""The dtypes of products, with the tiers that serve them."""
 
 
 def alignments(dtype: str) -> tuple[int, ...]:
     """Those that operands of this dtype can have."""
     return tuple(a for a in (2, 4, 8, 16) if a >= ITEMSIZE[dtype])
+
+
+def chosen(
+    op: str,
+    layout: str,
+    sizes: tuple[int, int, int],
+    align: tuple[int, int],
+    arch: str,
+    sms: int,
+    dtype: str,
+    tier: str,
+    gpu: str | None = None,
+) -> Choice:
+    """The kernels that serve an operation of these sizes."""
+    problem = pose(op, sizes, dtype, align, {"layout": layout, "tier": tier})
+    values = dict(problem.values)
+    return choose(problem.table, values, arch=arch, sms=sms, dtype=problem.dtype, gpu=gpu)
 
 
 @pytest.mark.parametrize(("dtype", "tier"), KINDS)
@@ -221,16 +244,20 @@ def test_choose_maps_operations_to_products(op: str, layout: str, dtype: str, ti
     storage, plan, order = PRODUCTS[op, layout]
     rng = random.Random(SEED)
     for arch in ARCHITECTURES:
-        function = TABLES[storage, plan, dtype, tier][arch]
+        function = TABLES[table_of(storage, plan, dtype, tier)][arch]
         for _ in range(50):
             m, n, k = (int(2 ** rng.uniform(0, 31)) for _ in range(3))
             dims = {"m": m, "n": n, "k": k}
             sms, a, b = rng.randint(1, 200), *(rng.choice(alignments(dtype)) for _ in "ab")
-            device = {"arch": arch, "sms": sms, "align_a": a, "align_b": b}
-            choice = choose(op, layout, m, n, k, **device, dtype=dtype, tier=tier)
+            choice = chosen(op, layout, (m, n, k), (a, b), arch, sms, dtype, tier)
             first, second, third = (dims[x] for x in order)
-            expected = function(first, second, third, sms, a, b)
-            assert choice == expected, (dims, sms, a, b)
+            # The products' A and B, where the operation's arguments are the other way round.
+            on_a, on_b = (b, a) if (op, layout) == ("linear_wgrad", "nk") else (a, b)
+            expected = function(first, second, third, sms, on_a, on_b)
+            assert choice.route == expected.route, (dims, sms, a, b)
+            assert (choice.grids, choice.scratch) == (expected.grids, expected.scratch)
+            twins = tuple(SPECS[kernel].of(dtype).name for kernel in expected.kernels)
+            assert choice.kernels == twins
 
 
 def test_every_operation_is_in_the_test_above() -> None:
@@ -239,50 +266,63 @@ def test_every_operation_is_in_the_test_above() -> None:
     }
 
 
-DEVICE = {"arch": "sm_90", "sms": 132, "align_a": 16, "align_b": 16}
+KEY = ("NN", "rows", "f32", "simt")
+VALUES = {"M": 1, "N": 2, "K": 3, "ALIGN_A": 16, "ALIGN_B": 16}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"op": "gemm"}, "unknown operation 'gemm'; accepted: 'linear', 'linear_dgrad'"),
-        ({"layout": "nn"}, "unknown layout of linear 'nn'; accepted: 'kn', 'nk'"),
+        ({"table": ("NN", "gemm")}, r"unknown table 'NN gemm'; accepted: .*'NN rows f32 simt'"),
         ({"arch": "sm_70"}, "unknown architecture 'sm_70'; accepted: 'sm_100', 'sm_103'"),
-        (
-            {"dtype": "f64"},
-            "unknown dtype and tier of linear .kn. 'f64 simt'; accepted: 'bf16 simt', 'bf16 tc', "
-            "'f16 simt', 'f16 tc', 'f32 simt'$",
-        ),
-        ({"tier": "tc"}, "unknown dtype and tier of linear .kn. 'f32 tc'; accepted: 'bf16 simt', "),
-        ({"dtype": "f16", "tier": "wgmma"}, "unknown dtype and tier of linear .kn. 'f16 wgmma'"),
+        ({"dtype": "f16"}, "unknown dtype of NN rows f32 simt 'f16'; accepted: 'f32'$"),
     ],
 )
-def test_unknown_options_are_named(change: dict[str, str], message: str) -> None:
-    call = {"op": "linear", "layout": "kn", "m": 1, "n": 1, "k": 1, **DEVICE}
-    choose(**call)  # type: ignore[arg-type]
+def test_unknown_options_are_named(change: dict[str, Any], message: str) -> None:
+    call: dict[str, Any] = {"table": KEY, "values": VALUES, "arch": "sm_90", "sms": 132}
+    choose(**call)
     with pytest.raises(OptionError, match=message):
-        choose(**{**call, **change})  # type: ignore[arg-type]
+        choose(**{**call, **change})
+
+
+def test_a_table_of_two_dtypes_names_the_kernels_of_the_one_asked_for() -> None:
+    key = ("NN", "rows", "half", "tc")
+    one, other = (
+        choose(key, VALUES, arch="sm_90", sms=132, dtype=dtype) for dtype in ("bf16", "f16")
+    )
+    assert one == choose(key, VALUES, arch="sm_90", sms=132)
+    assert [SPECS[k].dtype for k in (*one.kernels, *other.kernels)] == [
+        *("bf16" for _ in one.kernels), *("f16" for _ in other.kernels),
+    ]  # fmt: skip
+    assert one[2:] == other[2:] and one.route == other.route
 
 
 @pytest.mark.parametrize("dims", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (-1, 1, 1), (1, DIM_MAX + 1, 1)])
 def test_problems_outside_the_proofs_are_uncovered(dims: tuple[int, int, int]) -> None:
-    with pytest.raises(UncoveredError, match="every dimension must be between 1 and 2147483647"):
-        choose("linear", "kn", *dims, **DEVICE)  # type: ignore[arg-type]
-    with pytest.raises(UncoveredError):
+    values = {**VALUES, **dict(zip("MNK", dims, strict=True))}
+    with pytest.raises(UncoveredError, match=r"[MNK] is -?\d+; takes 1 \.\. 2147483647"):
+        choose(KEY, values, arch="sm_90", sms=132)
+    with pytest.raises(UncoveredError, match=r"takes 1 \.\. 2147483647"):
         explain("linear", *dims)
+    with pytest.raises(UncoveredError, match="ALIGN_B is 5; takes 2, 4, 8, 16"):
+        choose(KEY, {**VALUES, "ALIGN_B": 5}, arch="sm_90", sms=132)
+    with pytest.raises(UncoveredError, match=r"SMS is 0; takes 1 \.\. 1024"):
+        choose(KEY, VALUES, arch="sm_90", sms=0)
 
 
 def test_a_gap_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     import ptxgen.dispatch as dispatch
 
     functions = compiled(dispatch_fakes.table({"filler": M > 8, "thin": FALSE, "partial": FALSE}))
-    monkeypatch.setattr(dispatch, "_dispatch", lambda *_: (functions["sm_90"], (0, 1, 2)))
-    with pytest.raises(UncoveredError, match="no kernel of linear serves M=1, N=2, K=3") as caught:
-        choose("linear", "kn", 1, 2, 3, **DEVICE)  # type: ignore[arg-type]
-    assert (caught.value.op, caught.value.m, caught.value.n, caught.value.k) == ("linear", 1, 2, 3)
+    monkeypatch.setattr(dispatch, "_dispatch", lambda *_: functions["sm_90"])
+    with pytest.raises(UncoveredError, match="M=1 N=2 K=3.*no route of sm_90 with 132 SMs"):
+        choose(KEY, VALUES, arch="sm_90", sms=132)
+    with pytest.raises(UncoveredError, match="my product"):
+        choose(KEY, VALUES, arch="sm_90", sms=132, what="my product")
 
 
 # -- batch invariance -------------------------------------------------------------------
+ACCUMULATOR_BYTES = 4
 WEIGHTS = [(1, 1), (1, 7919), (2, 3), (64, 64), (127, 4096), (512, 2048), (641, 257), (768, 3072)]
 WEIGHTS += [(1000, 1000), (1024, 4096), (4096, 14336), (4099, 65537), (3, DIM_MAX), (DIM_MAX, 5)]
 DEVICES = [("sm_90", 132, None), ("sm_80", 108, None), ("sm_120", 1, None)]
@@ -293,18 +333,23 @@ DEVICES += [(p.arch, p.sms, p.gpu) for p in profiles()]
 @pytest.mark.parametrize(("dtype", "tier"), KINDS)
 @pytest.mark.parametrize(("op", "layout"), [key for key, p in PRODUCTS.items() if p[1] == "rows"])
 def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tier: str) -> None:
+    """How a reduction is cut follows from the space alone, which routes and devices cannot change:
+    whatever was chosen, the kernels are told the same, and have room for as many chunks.
+    """
     least, most = min(alignments(dtype)), max(alignments(dtype))
     for n, k in WEIGHTS:
-        chunks = {
-            choose(
-                op, layout, m, n, k,
-                arch=arch, sms=sms, align_a=a, align_b=b, dtype=dtype, tier=tier, gpu=gpu,
-            ).chunk
-            for m in (1, 2, 3, 8, 31, 32, 33, 64, 100, 128, 129, 1000, 4096, 65536, DIM_MAX)
-            for arch, sms, gpu in DEVICES
-            for a, b in ((least, most), (most, least), (most, most))
-        }  # fmt: skip
+        chunks, scratch = set(), set()
+        for m in (1, 2, 3, 8, 31, 32, 33, 64, 100, 128, 129, 1000, 4096, 65536, DIM_MAX):
+            for arch, sms, gpu in DEVICES:
+                for align in ((least, most), (most, least), (most, most)):
+                    problem = pose(op, (m, n, k), dtype, align, {"layout": layout, "tier": tier})
+                    told = ALL[problem.table].space.environment(problem.given(sms))
+                    chunks.add((told["CHUNK"], told["CHUNKS"]))
+                    choice = chosen(op, layout, (m, n, k), align, arch, sms, dtype, tier, gpu)
+                    rows = told["M"] * told["N"] * ACCUMULATOR_BYTES
+                    scratch |= {size / rows for size in choice.scratch}
         assert len(chunks) == 1, (op, layout, n, k, chunks)
+        assert scratch <= {count for _, count in chunks}, (op, layout, n, k, scratch)
 
 
 def test_the_first_dimension_of_rows_products_is_the_batch() -> None:
@@ -312,10 +357,11 @@ def test_the_first_dimension_of_rows_products_is_the_batch() -> None:
         assert op.plan_name in ("rows", "batch")
         if op.plan_name == "rows":
             assert all(product.dims[0] == "M" for product in op.products.values()), op.name
-    assert PLANS.keys() == TIERS.keys() == CONTRACTS.keys()
-    for tier in TIERS:
-        assert PLANS[tier]["rows"].batch_invariant
-        assert OPERATIONS["linear"].plan(tier) is PLANS[tier]["rows"]
+    contracts = [contract for by_dtype in CONTRACTS.values() for contract in by_dtype.values()]
+    assert PLANS.keys() == {contract.name for contract in contracts}
+    for contract in contracts:
+        assert PLANS[contract.name]["rows"].batch_invariant
+        assert OPERATIONS["linear"].plan(contract) is PLANS[contract.name]["rows"]
 
 
 def test_a_plan_that_reads_the_batch_is_refused() -> None:
@@ -337,7 +383,7 @@ def test_explain_agrees_with_choose(op: str, layout: str, dtype: str, tier: str)
         a, b = (rng.choice(alignments(dtype)) for _ in "ab")
         kind = {"arch": arch, "sms": sms, "dtype": dtype, "tier": tier}
         found = explain(op, m, n, k, layout=layout, align=(a, b), **kind)
-        choice = choose(op, layout, m, n, k, align_a=a, align_b=b, **kind)
+        choice = chosen(op, layout, (m, n, k), (a, b), **kind)
         assert found.choice == choice, f"seed {SEED}, problem {number}: {op} {m} {n} {k} {arch}"
         assert found.winner.matches and not any(c.matches for c in found.passed_over)
         assert tuple(launch.grid for launch in found.launches) == choice.grids
@@ -352,7 +398,7 @@ def fake_explain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_explain_says_why_candidates_were_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_explain(monkeypatch)
     found = explain("linear", 64, 6, 4096, align=(4, 16), arch="sm_86", sms=1)
-    assert found.choice == (3, ("filler",), (1,), 0, 256)
+    assert found.choice == (3, ("filler",), (1,), ())
     assert (found.arch, found.values["SMS"], found.values["CHUNKS"]) == ("sm_86", 1, 16)
     big, partial, thin = found.passed_over
     assert [str(f) for f in big.failures] == [
@@ -370,10 +416,9 @@ def test_explain_says_why_candidates_were_passed_over(monkeypatch: pytest.Monkey
     for expected in (
         "winner: route 3, filler",
         "because everything else",
-        "16 chunks of 256",
+        "CHUNK 256, CHUNKS 16",
         "fails requires ALIGN_A >= 8: 4 vs 8",
         "grid 1, block 128, shared 0 bytes",
-        "workspace 0 bytes",
         "M = 64, N = 6",
     ):
         assert expected in text, text
@@ -382,7 +427,9 @@ def test_explain_says_why_candidates_were_passed_over(monkeypatch: pytest.Monkey
 def test_explain_lists_later_candidates_that_are_correct(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_explain(monkeypatch)
     found = explain("linear", 4, 8, 16384)
-    assert found.choice == (1, ("partial", "reduce"), (16, 1), 16 * 4 * 8 * 4, 1024)
+    assert found.choice == (1, ("partial", "reduce"), (16, 1), (16 * 4 * 8 * 4,))
+    assert found.scratch == {"workspace": 16 * 4 * 8 * 4}
+    assert "scratch 'workspace': 2048 bytes" in str(found)
     assert [c.kernels for c in found.also_correct] == [("thin",), ("filler",)]
     assert all(c.matches for c in found.also_correct)
     assert (found.arch, found.values["SMS"]) == ("sm_90", 132)  # the defaults
@@ -390,15 +437,17 @@ def test_explain_lists_later_candidates_that_are_correct(monkeypatch: pytest.Mon
 
 def test_explain_names_unknown_options() -> None:
     for change, message in (
-        ({"op": "gemm"}, "unknown operation 'gemm'"),
-        ({"layout": "nn"}, "unknown layout of linear 'nn'"),
+        ({"op": "gemm"}, "unknown operation 'gemm'; accepted: 'linear', 'linear_dgrad'"),
+        ({"layout": "nn"}, "layout is 'nn'; takes 'kn', 'nk'"),
         ({"arch": "sm_70"}, "unknown architecture 'sm_70'"),
-        ({"dtype": "float64"}, "unknown dtype 'float64'"),
-        ({"tier": "tc"}, "unknown tier of linear .kn, float32. 'tc'; accepted: 'auto', 'simt'"),
+        ({"dtype": "float8"}, "'float8'"),
+        ({"tier": "wgmma"}, "tier is 'wgmma'; takes 'auto', 'simt', 'tc'"),
+        ({"tier": "tc"}, "tier is 'tc'; linear of f32 takes 'auto', 'simt'"),
+        ({"transpose": True}, "linear has no option 'transpose'; takes"),
     ):
-        call = {"op": "linear", "m": 1, "n": 1, "k": 1, **change}
-        with pytest.raises(OptionError, match=message):
-            explain(**call)  # type: ignore[arg-type]
+        call: dict[str, Any] = {"op": "linear", **change}
+        with pytest.raises((OptionError, DtypeError), match=message):
+            explain(call.pop("op"), 1, 1, 1, **call)
 
 
 # -- faults of tables ---------------------------------------------------------------------
@@ -406,13 +455,15 @@ def test_unknown_variables_are_refused() -> None:
     route = dispatch_fakes.table().routes[3]
     bad = Route(route.kernels, var("BATCH") > 3, "no such variable")
     with pytest.raises(SpecError, match=r"nn_rows_f32_simt, route 1 .*prefer reads \['BATCH'\]"):
-        Table("NN", ROWS, (route, bad))
+        Table(KEY, dispatch_fakes.table().space, (route, bad))
 
 
 def test_routes_that_never_match_are_marked() -> None:
     first, *_, last = dispatch_fakes.table().routes
     never = Route(first.kernels, FALSE, "no problem")
-    source = emit.sources([Table("NN", ROWS, (never, last))])["nn_rows_f32_simt.py"]
-    assert "# 0: no problem\n    # (never:" in source and "route=0" not in source
-    shadowed = emit.sources([Table("NN", ROWS, (last, first))])["nn_rows_f32_simt.py"]
-    assert "route=1" not in shadowed and last.prefer == TRUE
+    space = dispatch_fakes.table().space
+    source = emit.sources([Table(KEY, space, (never, last))])["nn_rows_f32_simt.py"]
+    assert "# 0: no problem\n    # (never:" in source
+    assert "Choice(0, " not in source and "Choice(1, " in source
+    shadowed = emit.sources([Table(KEY, space, (last, first))])["nn_rows_f32_simt.py"]
+    assert "Choice(1, " not in shadowed and "Choice(0, " in shadowed and last.prefer == TRUE

@@ -120,7 +120,8 @@ def test_choosing_does_no_work() -> None:
     """Dispatch is plain Python: neither the solver nor the compiler nor arrays."""
     loaded = loaded_after(
         "from ptxgen.dispatch import choose\n"
-        "choose('linear', 'kn', 1, 2, 3, arch='sm_90', sms=132, align_a=16, align_b=16)"
+        "choose(('NN', 'rows', 'f32', 'simt'), dict(M=1, N=2, K=3, ALIGN_A=16, ALIGN_B=16), "
+        "arch='sm_90', sms=132)"
     )
     assert not loaded & {*HEAVY, "numpy"}
 

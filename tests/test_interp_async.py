@@ -22,6 +22,7 @@ from ptxgen.errors import (
 from ptxgen.interp.units.tma import TensorMap
 from ptxgen.reference.dot16 import dot16
 from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.runtime.launch import Parameters
 
 Array = np.ndarray[Any, Any]
 ORDERS: list[dict[str, Any]] = [
@@ -74,7 +75,12 @@ def launch(
     if params:
         packed = packed.ljust(-(-len(packed) // 64) * 64, b"\0") + params
     prepared = device.prepare(
-        function, (grid, 1, 1), (block, 1, 1), packed, len(pointers), "a test"
+        function,
+        (grid, 1, 1),
+        (block, 1, 1),
+        Parameters(packed, tuple(range(len(pointers)))),
+        len(pointers),
+        "a test",
     )
     prepared.fire(0, *pointers)
     results = [np.empty_like(x) for x in arrays[len(inputs) :]]

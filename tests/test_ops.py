@@ -19,12 +19,18 @@ from ptxgen import reference
 from ptxgen.build import cache, render
 from ptxgen.dispatch import choose
 from ptxgen.errors import DeviceError, DtypeError, GradError, OptionError, ShapeError
-from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
-from ptxgen.ops import launch, run
+from ptxgen.numerics.contract import ACTIVATIONS, FMA, OPERATIONS
+from ptxgen.ops import OPS, dgrad, forward, launch, product, run, wgrad
+from ptxgen.ops.explaining import pose
 from ptxgen.runtime import arrays, device
-from ptxgen.tiles import ROUTES, SPECS
+from ptxgen.spec import GemmSpec
+from ptxgen.tiles import ROUTES, SPECS, TABLES
 
 F4 = np.float32
+MODULES = {
+    forward: "linear", dgrad: "linear_dgrad", wgrad: "linear_wgrad", product: "matmul",
+}  # fmt: skip
+"""The modules that call operations."""
 
 
 @pytest.fixture
@@ -36,9 +42,10 @@ def gpus(monkeypatch):
     device.register("cuda", lambda: pair)
     monkeypatch.setattr(launch, "_cubin", lambda kernel, arch: f"{kernel} {arch}".encode())
     monkeypatch.setattr(arrays, "_cuda_index", lambda ptr: 0)
-    monkeypatch.setattr(run, "_entries", {})
     monkeypatch.setattr(run, "_tensors", set())
     monkeypatch.setattr(run, "_optional", {type(None)})
+    for module, name in MODULES.items():  # with memos of their own
+        monkeypatch.setattr(module, "run", run.caller(OPS[name]))
     return pair
 
 
@@ -60,9 +67,17 @@ def torch(gpus, monkeypatch):
 def careful(monkeypatch):
     """The operations that took the careful way, in order."""
     calls = []
-    real = run._careful
-    monkeypatch.setattr(run, "_careful", lambda op, *rest: calls.append(op) or real(op, *rest))
+    real = run.careful
+    monkeypatch.setattr(run, "careful", lambda op, *rest: calls.append(op) or real(op, *rest))
+    for module, name in MODULES.items():
+        monkeypatch.setattr(module, "run", run.caller(OPS[name]))
     return calls
+
+
+def chosen(op, sizes, layout="kn", sms=132, arch="sm_90"):
+    """What the dispatcher chooses for aligned f32 operands."""
+    problem = pose(op, sizes, "float32", 16, {"layout": layout})
+    return choose(problem.table, dict(problem.values), arch=arch, sms=sms)
 
 
 def at(shape, offset=0, pitch=None, fill=np.nan, dtype=F4):
@@ -133,8 +148,7 @@ def test_documentation_runs(gpus):
 
 def test_explain_is_the_dispatchers():
     found = ptxgen.explain("linear", 3, 5, 7, layout="nk", arch="sm_80", sms=100)
-    expected = choose("linear", "nk", 3, 5, 7, arch="sm_80", sms=100, align_a=16, align_b=16)
-    assert found.choice == expected
+    assert found.choice == chosen("linear", (3, 5, 7), "nk", 100, "sm_80")
 
 
 # -- what is launched and returned ------------------------------------------------------
@@ -164,13 +178,14 @@ def test_launch_is_what_the_dispatcher_chose(gpu, torch, op, layout):
     result = call(first, second, layout=layout)
     same_bits(result.array, oracle(*operands, layout=layout))
 
-    chosen = choose(op, layout, 5, 9, 7, arch="sm_90", sms=132, align_a=16, align_b=16)
+    choice = chosen(op, (5, 9, 7), layout)
     launches = gpu.launches()
-    assert [x[0] for x in launches] == list(chosen.kernels)
+    assert [x[0] for x in launches] == list(choice.kernels)
     product = OPERATIONS[op].products[layout]
     a, b = (first, second) if product.operands == (0, 1) else (second, first)
     m, n, k = ({"M": 5, "N": 9, "K": 7}[d] for d in product.dims)
-    for (symbol, grid, block, stream, p, what), ctas in zip(launches, chosen.grids, strict=True):
+    chunk = OPERATIONS[op].plan(FMA).chunk_length(m, n, k)
+    for (symbol, grid, block, stream, p, what), ctas in zip(launches, choice.grids, strict=True):
         spec = SPECS[symbol]
         assert (grid, block, stream) == ((ctas, 1, 1), (spec.threads, 1, 1), torch.raw_stream)
         assert what == f"{op} M=5 N=9 K=7"
@@ -178,7 +193,7 @@ def test_launch_is_what_the_dispatcher_chose(gpu, torch, op, layout):
             a.data_ptr(), b.data_ptr(), 0, result.data_ptr(),
         )  # fmt: skip
         assert (p["lda"], p["ldb"], p["ldc"]) == (a.stride()[0], b.stride()[0], n)
-        assert (p["m"], p["n"], p["k"], p["chunk"], p["flags"]) == (m, n, k, chosen.chunk, 0)
+        assert (p["m"], p["n"], p["k"], p["chunk"], p["flags"]) == (m, n, k, chunk, 0)
         assert gpu._functions[symbol].shared_bytes == spec.shared_bytes
         assert ("load", f"{symbol} sm_90a".encode(), symbol) in gpu.log
 
@@ -241,7 +256,9 @@ def test_alignment_is_that_of_pointer_and_rows(gpu, torch, monkeypatch, offset, 
     seen = []
     real = launch.choose
     monkeypatch.setattr(
-        launch, "choose", lambda *a, **k: seen.append((k["align_a"], k["align_b"])) or real(*a, **k)
+        launch,
+        "choose",
+        lambda t, v, **k: seen.append((v["ALIGN_A"], v["ALIGN_B"])) or real(t, v, **k),
     )
     x, w = numbers(4, 8), numbers(8, 8)
     y = ptxgen.linear(torch.Tensor(put(x, offset, pitch)), torch.Tensor(put(w)))
@@ -254,7 +271,9 @@ def test_the_pitch_of_a_single_row_does_not_count(gpu, torch, monkeypatch):
     seen = []
     real = launch.choose
     monkeypatch.setattr(
-        launch, "choose", lambda *a, **k: seen.append((k["align_a"], k["align_b"])) or real(*a, **k)
+        launch,
+        "choose",
+        lambda t, v, **k: seen.append((v["ALIGN_A"], v["ALIGN_B"])) or real(t, v, **k),
     )
     x, w = numbers(1, 7), numbers(1, 7)
     ptxgen.linear(torch.Tensor(put(x, pitch=9)), torch.Tensor(put(w)), layout="nk")
@@ -353,7 +372,7 @@ def test_chunks_are_the_plans(gpu, torch, op):
     got = call(*(torch.Tensor(put(o)) for o in operands))
     same_bits(got.array, oracle(*operands))
     rows, columns = oracle(*operands).shape
-    chunk = OPERATIONS[op].plan("simt").chunk_length(rows, columns, long)
+    chunk = OPERATIONS[op].plan(FMA).chunk_length(rows, columns, long)
     assert {p["chunk"] for *_, p, _ in gpu.launches()} == {chunk}
 
 
@@ -389,7 +408,13 @@ def test_an_empty_reduction_still_has_an_epilogue(gpu, torch):
 # -- forcing a kernel -------------------------------------------------------------------
 
 
-FIRST = {r.name: r for table in ROUTES.values() for r in table}
+FIRST = {
+    twin.name: twin
+    for table in TABLES.values()
+    for dtype in table.dtypes
+    for twin in (route.of(dtype) for route in table.routes)
+    if isinstance(twin.kernels[0], GemmSpec)
+}
 """The kernels that can be forced, and a route of each."""
 
 
@@ -497,6 +522,10 @@ def a64(*shape):
     return lambda t: t.Tensor(np.zeros(shape))
 
 
+def i32(*shape):
+    return lambda t: t.Tensor(np.zeros(shape, np.int32))
+
+
 def half(*shape):
     return lambda t: t.Tensor(np.zeros(shape, np.uint16), dtype="bfloat16")
 
@@ -519,7 +548,8 @@ X, W = a(5, 7), a(7, 9)
 
 REFUSALS = {
     # dtypes
-    "f64": ("linear", (a64(5, 7), W), {}, DtypeError, "x has dtype float64; takes float32"),
+    "f64": ("linear", (a64(5, 7), W), {}, DtypeError, "w has dtype float32; takes float64, that"),
+    "i32": ("linear", (i32(5, 7), W), {}, DtypeError, "x has dtype int32; takes float32"),
     "bf16": ("linear", (X, half(7, 9)), {}, DtypeError, "w has dtype bfloat16; takes float32, tha"),
     "mixed": ("linear", (X, a64(7, 9)), {}, DtypeError, "w has dtype float64; takes float32, that"),
     "bias dtype": ("linear", (X, W, a64(9)), {}, DtypeError, "bias has dtype float64; takes float"),
@@ -556,7 +586,7 @@ REFUSALS = {
         (X, W, view_of(lambda z: z[0, :8])),
         {},
         ShapeError,
-        r"bias has shape \[8\]; takes \[N\] = \[9\]",
+        r"bias has shape \[8\]; takes \[N\] with N = 9, that of w",
     ),
     "bias 2-D": ("linear", (X, W, a(1, 9)), {}, ShapeError, r"bias has shape \[1, 9\]; takes"),
     "dgrad N": (
@@ -942,6 +972,7 @@ def test_subclasses_take_the_careful_way(gpu, torch, careful):
 
 def test_memos_are_bounded(gpu, torch, monkeypatch):
     monkeypatch.setattr(launch, "ENTRIES_MAX", 4)
+    memo = forward.run.__globals__["find"].__self__
     for m in range(1, 20):
         for _ in range(3):
             x, w = numbers(m, 8), numbers(8, 4)
@@ -949,7 +980,7 @@ def test_memos_are_bounded(gpu, torch, monkeypatch):
                 ptxgen.linear(torch.Tensor(put(x)), torch.Tensor(put(w))).array,
                 reference.linear(x, w),
             )
-            assert len(run._entries) <= 4
+            assert len(memo) <= 4
             assert len(gpu.prepared) <= 4
 
 

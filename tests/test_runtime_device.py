@@ -15,7 +15,7 @@ from runtime_fakes import FakeDevice, function
 
 from ptxgen.errors import DeviceError, NoGpuError, OptionError
 from ptxgen.runtime import cuda, device
-from ptxgen.runtime.launch import GEMM_PARAMS, ScratchLaunch, TensorBox
+from ptxgen.runtime.launch import Parameters, ScratchLaunch, TensorBox
 from ptxgen.runtime.workspace import SMALLEST
 
 
@@ -204,36 +204,65 @@ def test_kernel_that_failed_is_tried_again():
 
 # -- launching ------------------------------------------------------------------------
 
-PARAMS = GEMM_PARAMS.pack(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+LAYOUT = struct.Struct("<5Q3q5I")
+"""Five pointers, three numbers of 64 bits and five of 32, as kernels of products take them."""
 
 
-def test_gemm_parameter_block_matches_the_kernel_abi():
-    assert GEMM_PARAMS.size == 84
-    pointers = b"".join(n.to_bytes(8, "little") for n in (1, 2, 3, 4, 5))
-    strides = b"".join(n.to_bytes(8, "little") for n in (6, 7, 8))
-    sizes = b"".join(n.to_bytes(4, "little") for n in (9, 10, 11, 12, 13))
-    assert pointers + strides + sizes == PARAMS
+def block(*pointers):
+    """The parameters with these pointers."""
+    return LAYOUT.pack(*pointers, 6, 7, 8, 9, 10, 11, 12, 13)
+
+
+def parameters(*order, maps=()):
+    """The parameters, of whose pointers each is that fired one, or null."""
+    return Parameters(block(*[0] * 5), order, maps=maps)
+
+
+FOUR = parameters(0, 1, 2, 3, None)
+"""For launches without scratch memory."""
+FIVE = parameters(0, 1, 2, 3, 4)
 
 
 def test_generic_launch_rewrites_the_leading_pointers_only():
     fake = FakeDevice()
-    launch = fake.prepare(function(fake), (3, 1, 1), (128, 1, 1), PARAMS, 4, "M=9")
+    launch = fake.prepare(function(fake), (3, 1, 1), (128, 1, 1), FOUR, 4, "M=9")
     launch.fire(55, 101, 102, 103, 104)
-    expected = GEMM_PARAMS.pack(101, 102, 103, 104, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+    expected = block(101, 102, 103, 104, 0)
     assert fake.log == [("launch", "k", (3, 1, 1), (128, 1, 1), 55, expected, "M=9")]
     with pytest.raises(struct.error):
         launch.fire(55, 101)
 
 
-BOXES = (TensorBox(0, 2, (64, 9), 128, (64, 8), 128), TensorBox(1, 2, (8, 4), 16, (8, 8), 0))
+@pytest.mark.parametrize(
+    ("order", "written"),
+    [
+        ((0, 1, 2, 3, None), (101, 102, 103, 104, 0)),
+        ((3, 0, None, 1, None), (104, 101, 0, 102, 0)),
+        ((2, None, None, None, None), (103, 0, 0, 0, 0)),
+        ((None, 1, 1, None, 0), (0, 102, 102, 0, 101)),
+        ((None, None, None, None, None), (0, 0, 0, 0, 0)),
+    ],
+)
+def test_kernels_take_the_fired_pointers_in_their_own_order(order, written):
+    fake = FakeDevice()
+    launch = fake.prepare(function(fake), (3, 1, 1), (128, 1, 1), parameters(*order), 4, "M=9")
+    launch.fire(55, 101, 102, 103, 104)
+    assert fake.log[0][5] == block(*written)
+
+
+BOXES = (
+    TensorBox(0, 128, 2, (64, 9), 128, (64, 8), 128),
+    TensorBox(1, 256, 2, (8, 4), 16, (8, 8), 0),
+)
 
 
 def test_tensor_maps_follow_the_parameters_and_their_pointers():
     fake = FakeDevice()
-    launch = fake.prepare(function(fake), (3, 1, 1), (128, 1, 1), PARAMS, 4, "M=9", BOXES)
+    given = Parameters(block(*[0] * 5).ljust(384, b"\0"), (0, 1, 2, 3, None), maps=BOXES)
+    launch = fake.prepare(function(fake), (3, 1, 1), (128, 1, 1), given, 4, "M=9")
     launch.fire(55, 101, 102, 103, 104)
     params = fake.log[0][5]
-    assert params[:84] == GEMM_PARAMS.pack(101, 102, 103, 104, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+    assert params[:84] == block(101, 102, 103, 104, 0)
     assert params[84:128] == bytes(44)
     assert params[128:] == b"0@101".ljust(128, b"\0") + b"1@102".ljust(128, b"\0")
 
@@ -291,7 +320,7 @@ class Context:
         self.driver.now = before
 
 
-def cuda_launch(monkeypatch, driver, several=False, params=PARAMS, pointers=4, ahead=False):
+def cuda_launch(monkeypatch, driver, several=False, params=FOUR, pointers=4, ahead=False):
     monkeypatch.setattr(cuda, "libcuda", lambda: driver)
     monkeypatch.setattr(cuda, "several_gpus", lambda: several)
     where = Context(driver)
@@ -307,28 +336,29 @@ def test_cuda_launch_block_is_what_the_driver_reads(monkeypatch):
     where, launch = cuda_launch(monkeypatch, driver)
     for first in (101, 2**63 + 5):
         launch.fire(0x7F0000000000, first, 102, 0, 104)
-        expected = GEMM_PARAMS.pack(first, 102, 0, 104, 5, 6, 7, 8, 9, 10, 11, 12, 13)
-        kernel, params, (fields, block), _ = driver.launches.pop()
+        expected = block(first, 102, 0, 104, 0)
+        kernel, params, (fields, given), _ = driver.launches.pop()
         assert (kernel, params) == (7, None)
         assert fields == (3, 2, 1, 128, 4, 1, 4096, 0x7F0000000000, 0, 0)
-        assert block == expected
+        assert given == expected
     assert where.entered == 0
 
 
 @pytest.mark.parametrize("pointers", [4, 5])
 def test_a_programmatic_launch_carries_its_attribute(monkeypatch, pointers):
     driver = FakeDriver()
-    _, launch = cuda_launch(monkeypatch, driver, pointers=pointers, ahead=True)
+    params = FOUR if pointers == 4 else FIVE
+    _, launch = cuda_launch(monkeypatch, driver, params=params, pointers=pointers, ahead=True)
     for first in (101, 2**63 + 5):
         given = (first, 102, 0, 104, 105)[:pointers]
         launch.fire(77, *given)
-        _, _, (fields, block), _ = driver.launches.pop()
+        _, _, (fields, packed), _ = driver.launches.pop()
         assert fields[:8] == (3, 2, 1, 128, 4, 1, 4096, 77)
         assert fields[9] == 1
         attribute = ctypes.string_at(fields[8], 72)
         assert struct.unpack("<I4xI60x", attribute) == (6, 1)
         assert attribute.count(0) == 70
-        assert GEMM_PARAMS.unpack(block)[:5] == (*given, 5)[:5]
+        assert LAYOUT.unpack(packed)[:5] == (*given, 0)[:5]
 
 
 def test_the_launch_attribute_has_the_layout_of_the_bindings():
@@ -343,7 +373,7 @@ def test_the_launch_attribute_has_the_layout_of_the_bindings():
 def test_cuda_launch_takes_any_parameter_length(monkeypatch, length):
     driver = FakeDriver()
     params = bytes(range(length))
-    _, launch = cuda_launch(monkeypatch, driver, params=params, pointers=0)
+    _, launch = cuda_launch(monkeypatch, driver, params=Parameters(params, ()), pointers=0)
     launch.fire(0)
     assert driver.launches[0][2][1] == params
 
@@ -380,7 +410,7 @@ def test_threads_never_share_a_block(monkeypatch):
     for _, _, before, after in driver.launches:
         stream = before[0][7]
         assert before == after
-        assert GEMM_PARAMS.unpack(before[1])[:4] == (stream,) * 4
+        assert LAYOUT.unpack(before[1])[:4] == (stream,) * 4
     assert 2 <= len(launch._idle) <= 6  # blocks were added while threads overlapped, then kept
 
 
@@ -509,17 +539,27 @@ def test_release_waits_and_frees_everything():
 def test_scratch_launch_passes_one_scratch_to_all_steps():
     fake = FakeDevice()
     steps = tuple(
-        fake.prepare(function(fake, s), (1, 1, 1), (32, 1, 1), PARAMS, 5, "M=9")
+        fake.prepare(function(fake, s), (1, 1, 1), (32, 1, 1), FIVE, 5, "M=9")
         for s in ("split", "reduce")
     )
-    pair = ScratchLaunch(fake, steps, 3 * SMALLEST)
+    pair = ScratchLaunch(fake, steps, (3 * SMALLEST,))
     pair.fire(8, 101, 102, 103, 104)
     pair.fire(8, 101, 102, 103, 104)
-    scratches = [GEMM_PARAMS.unpack(e[5])[4] for e in fake.events("launch")]
+    scratches = [LAYOUT.unpack(e[5])[4] for e in fake.events("launch")]
     assert [e[1] for e in fake.events("launch")] == ["split", "reduce"] * 2
     assert len(set(scratches)) == 1
     assert scratches[0] in fake.memory
     assert fake.events("alloc") == [("alloc", 3 * SMALLEST)]
+
+
+def test_scratch_memories_of_a_launch_lie_apart():
+    fake = FakeDevice()
+    step = fake.prepare(function(fake), (1, 1, 1), (32, 1, 1), parameters(0, 2, 3, 1, 4), 5, "M=9")
+    ScratchLaunch(fake, (step,), (1, 300, 0)).fire(8, 101, 102)
+    given = LAYOUT.unpack(fake.events("launch")[0][5])[:5]
+    first = given[1]
+    assert given == (101, first, first + 256, 102, first + 768)
+    assert first in fake.memory and first % 256 == 0
 
 
 def test_two_threads_on_one_stream_interleave_without_sharing_scratch():
@@ -529,11 +569,11 @@ def test_two_threads_on_one_stream_interleave_without_sharing_scratch():
 
     def split(params):
         inside.wait()  # both threads are between split and reduce at once
-        seen.append(GEMM_PARAMS.unpack(params)[4])
+        seen.append(LAYOUT.unpack(params)[4])
 
     fake.kernels["split"] = split
-    steps = (fake.prepare(function(fake, "split"), (1, 1, 1), (32, 1, 1), PARAMS, 5, "M=9"),)
-    pair = ScratchLaunch(fake, steps, 64)
+    steps = (fake.prepare(function(fake, "split"), (1, 1, 1), (32, 1, 1), FIVE, 5, "M=9"),)
+    pair = ScratchLaunch(fake, steps, (64,))
     borrow(fake, 8, 64)
     threads = [threading.Thread(target=pair.fire, args=(8, 1, 2, 3, 4)) for _ in range(2)]
     for t in threads:
@@ -546,8 +586,8 @@ def test_two_threads_on_one_stream_interleave_without_sharing_scratch():
 def test_scratch_goes_back_when_a_step_fails():
     fake = FakeDevice()
     fake.kernels["k"] = lambda params: 1 // 0
-    step = fake.prepare(function(fake), (1, 1, 1), (32, 1, 1), PARAMS, 5, "M=9")
-    pair = ScratchLaunch(fake, (step,), 64)
+    step = fake.prepare(function(fake), (1, 1, 1), (32, 1, 1), FIVE, 5, "M=9")
+    pair = ScratchLaunch(fake, (step,), (64,))
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             pair.fire(8, 1, 2, 3, 4)

@@ -15,7 +15,7 @@ import pytest
 from ptxgen.build.render import render
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, ceil_div
-from ptxgen.numerics.contract import FMA, ITEMSIZE, TC16, Contract
+from ptxgen.numerics.contract import FMA, ITEMSIZE, TC16
 from ptxgen.spec import (
     ARCHITECTURES,
     CHUNKS,
@@ -32,11 +32,12 @@ from ptxgen.spec import (
     N,
     ReduceSpec,
     Route,
+    Step,
     TileSpec,
     WgmmaSpec,
 )
 from ptxgen.spec.wgmma import COORDINATE_MAX
-from ptxgen.tiles import ROUTES, SPECS, by_name
+from ptxgen.tiles import SPECS, TABLES, named
 
 BASE: dict[str, Any] = {
     "layout": "NN",
@@ -61,10 +62,10 @@ def tile(**changes: Any) -> TileSpec:
 def rebuilt(spec: KernelSpec) -> KernelSpec:
     """A spec from its canonical text alone."""
     fields = json.loads(spec.canonical())
-    kinds = {kind.__name__: kind for kind in (TileSpec, MmaSpec, WgmmaSpec, ReduceSpec)}
-    kind = kinds[fields.pop("kind")]
-    fields["contract"] = Contract(**fields["contract"])
-    return kind(**fields)  # type: ignore[no-any-return]
+    kinds = {type(kernel).__name__: type(kernel) for kernel in SPECS.values()}
+    contracts = {str(kernel.contract): kernel.contract for kernel in SPECS.values()}
+    fields["contract"] = contracts[fields["contract"]]
+    return kinds[fields.pop("kind")](**fields)
 
 
 # -- invariants -------------------------------------------------------------------------
@@ -139,7 +140,7 @@ def test_reduce_has_whole_warps() -> None:
 
 
 def test_a_reduce_kernel_is_of_one_dtype_and_contract() -> None:
-    each = [ReduceSpec(dtype=d, contract=c) for d in ITEMSIZE for c in (FMA, TC16)]
+    each = [ReduceSpec(dtype=d, contract=c) for d in ("f32", "bf16", "f16") for c in (FMA, TC16)]
     assert len({spec.name for spec in each}) == len({render(spec) for spec in each}) == len(each)
 
 
@@ -177,15 +178,23 @@ def test_copies_need_alignment_and_room(
 
 def test_routes_are_checked() -> None:
     reduce = ReduceSpec()
-    with pytest.raises(SpecError, match="launches: 3 vs 1 or 2"):
-        Route((reduce, reduce, reduce), TRUE, "three")
+    with pytest.raises(SpecError, match="launches: 0 vs >= 1"):
+        Route((), TRUE, "none")
     with pytest.raises(SpecError, match=r"prefer is a predicate: M \+ 1 vs boolean"):
         Route((reduce,), M + 1, "not a predicate")
+    with pytest.raises(SpecError, match=r"parameters that bind names: \['x'\] vs none"):
+        Step(reduce, {"x": "c"})
+    split = tile(split="workspace")
+    two = Route((split, Step(reduce, {"workspace": "other"})), TRUE, "two scratch memories")
+    assert two.scratch == {
+        "workspace": split.scratch["workspace"], "other": reduce.scratch["workspace"],
+    }  # fmt: skip
+    assert Route((split, split, reduce), TRUE, "three").kernels == (split, split, reduce)
 
 
 # -- identity ---------------------------------------------------------------------------
 def test_names_are_unique() -> None:
-    kernels = [k for routes in ROUTES.values() for r in routes for k in r.kernels]
+    kernels = [k for table in TABLES.values() for k in table.kernels()]
     by_name: dict[str, KernelSpec] = {}
     for kernel in kernels:
         assert by_name.setdefault(kernel.name, kernel) == kernel, kernel.name
@@ -376,12 +385,12 @@ def test_what_changes_the_source_changes_the_name(specs: list[Gemm], must_vary: 
 @pytest.mark.parametrize("name", SPECS)
 def test_formulas_read_problem_variables_only(name: str) -> None:
     spec = SPECS[name]
-    known = {"M", "N", "K", "CHUNK", "CHUNKS", "ALIGN_A", "ALIGN_B", "SMS"}
+    known = set().union(*(t.space.names for t in TABLES.values() if spec in t.kernels()))
     assert spec.requires.boolean and not spec.grid.boolean
-    for formula in (spec.requires, spec.grid, spec.workspace):
+    for formula in (spec.requires, spec.grid, *spec.scratch.values()):
         assert formula.variables() <= known
     # Indices are unsigned; those that a tensor map takes, for M, N and K, are signed.
-    limits = {INDEX_MAX, COORDINATE_MAX} if spec.tensor_maps else {INDEX_MAX}
+    limits = {INDEX_MAX, COORDINATE_MAX} if spec.abi.maps else {INDEX_MAX}
     for text, largest, limit in spec.index_bounds:
         assert text and largest.variables() <= known and limit in limits
     assert spec.threads % 32 == 0 and spec.shared_bytes >= 0
@@ -407,8 +416,8 @@ def test_formulas_of_a_tile() -> None:
     assert split.grid == plain.grid * CHUNKS
     env = {"M": 129, "N": 128, "K": 77, "CHUNK": 32, "CHUNKS": 3, "ALIGN_A": 4, "ALIGN_B": 16}
     assert plain.grid.evaluate(env) == 2 and split.grid.evaluate(env) == 6
-    assert split.workspace.evaluate(env) == 3 * 129 * 128 * 4
-    assert plain.workspace.evaluate(env) == 0
+    assert split.scratch["workspace"].evaluate(env) == 3 * 129 * 128 * 4
+    assert not plain.scratch
     assert not plain.requires.evaluate(env), "one chain only"
     assert split.requires.evaluate(env) and plain.requires.evaluate({**env, "CHUNKS": 1})
     assert not split.requires.evaluate({**env, "ALIGN_B": 8}), "vector copies need 16 bytes"
@@ -427,16 +436,29 @@ def test_grids_are_bounded() -> None:
 def test_a_route_needs_what_its_kernels_need() -> None:
     split = tile(split="workspace")
     route = Route((split, ReduceSpec()), K > 4, "reason")
-    assert route.name == split.name and route.workspace == split.workspace
+    assert route.name == split.name and route.scratch == split.scratch
     env = {"M": 1 << 14, "N": 1 << 12, "CHUNKS": 1, "ALIGN_B": 16, "ALIGN_A": 16}
     assert route.requires.evaluate(env) and not route.requires.evaluate({**env, "CHUNKS": 2})
 
 
 def test_two_kernels_of_one_name_are_refused() -> None:
-    route = ROUTES["NN", "rows", "f32", "simt"][0]
-    kernel = route.kernels[0]
-    assert by_name([route, route]) == {k.name: k for k in route.kernels}
-    other = dataclasses.replace(kernel, min_arch="sm_90")  # which its name does not tell
-    assert other.name == kernel.name
-    with pytest.raises(SpecError, match=f"two kernels are named {kernel.name}: "):
-        by_name([route, Route((other,), route.prefer, route.reason)])
+    kernel = tile()
+    assert named([kernel, tile()], {}) == {kernel.name: kernel}
+    other = dataclasses.replace(kernel, min_arch="sm_90")
+    assert other.name != kernel.name, "the digest is of all fields"
+    vars(other)["name"] = kernel.name  # as if their digests were the same
+    for kernels, known in (([kernel, other], {}), ([other], {kernel.name: kernel})):
+        with pytest.raises(SpecError, match=f"two kernels are named {kernel.name}: "):
+            named(kernels, known)
+
+
+def test_a_twin_is_alike_but_for_what_it_reads() -> None:
+    half = tile(dtype="bf16")
+    route = Route(
+        (dataclasses.replace(half, split="workspace"), ReduceSpec(dtype="bf16")), TRUE, ""
+    )
+    twin = route.of("f16")
+    assert [k.dtype for k in twin.kernels] == ["f16", "f16"]
+    assert (twin.prefer, twin.reason, twin.scratch) == (route.prefer, route.reason, route.scratch)
+    assert twin.of("bf16") == route and route.of("bf16") == route
+    assert {k.name for k in twin.kernels}.isdisjoint(k.name for k in route.kernels)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div
-from ptxgen.numerics.contract import FMA, ITEMSIZE, Contract, K, M, N
+from ptxgen.numerics.contract import CONTRACTS, FMA, ITEMSIZE, Contract, K, M, N
 from ptxgen.spec.abi import Abi
 from ptxgen.spec.base import (
     ARCHITECTURES,
@@ -41,6 +41,9 @@ K_COPIES = ("transpose", "staged", "kvector")
 """How an operand whose reduction index is contiguous reaches shared memory."""
 RAW_COPIES = ("vector", "kvector")
 """Copies that leave elements of 16 bits as they are; templates/simt/operand.cuh.j2 explains all."""
+
+DTYPES = [dtype for dtype, contract in CONTRACTS["simt"].items() if contract == FMA]
+"""Those of the operands: of f32, or brought to f32."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class TileSpec(GemmSpec):
             check(getattr(self, what) >= 1, name, what, getattr(self, what), ">= 1")
         check(self.order in ORDERS, name, "order", self.order, ORDERS)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
-        check(self.dtype in ITEMSIZE, name, "dtype", self.dtype, [*ITEMSIZE])
+        check(self.dtype in DTYPES, name, "dtype", self.dtype, DTYPES)
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
         check(self.split in SPLITS, name, "split", self.split, SPLITS)
         check(
@@ -129,7 +132,7 @@ class TileSpec(GemmSpec):
                 name,
                 f"dtype of packed {side}, of 16 bits",
                 self.dtype,
-                list(ITEMSIZE)[1:],
+                [dtype for dtype in DTYPES if dtype != "f32"],
             )
             width = self.width(side)
             if not k_contiguous:
@@ -409,7 +412,7 @@ class ReduceSpec(KernelSpec):
     meanings: ClassVar[Mapping[str, str]] = MEANINGS
 
     def __post_init__(self) -> None:
-        check(self.dtype in ITEMSIZE, self.name, "dtype", self.dtype, [*ITEMSIZE])
+        check(self.dtype in DTYPES, self.name, "dtype", self.dtype, DTYPES)
         check(self.cta_threads % WARP == 0, self.name, "whole warps", self.cta_threads, WARP)
         check(self.outputs in (1, 2, 4), self.name, "outputs of a thread", self.outputs, (1, 2, 4))
         check(self.batch >= 1, self.name, "batch", self.batch, ">= 1")

@@ -10,6 +10,7 @@ import numpy as np
 
 from conformance.case import FILL, Case
 from conformance.values import DTYPE, FORMATS, PACKED, WIDTH
+from ptxgen.runtime import Parameters
 
 Array = np.ndarray[Any, Any]
 _PARAMETERS = struct.Struct("<QQI")
@@ -28,7 +29,7 @@ def run(case: Case, device: Any, times: int = 1) -> list[bytes]:
         device.copy_in(pointers[0], ctypes.addressof(source), len(inputs))
         packed = _PARAMETERS.pack(*pointers, case.threads)
         grid, block = (case.grid, 1, 1), (case.block, 1, 1)
-        launch = device.prepare(function, grid, block, packed, 2, case.name)
+        launch = device.prepare(function, grid, block, Parameters(packed, (0, 1)), 2, case.name)
         for _ in range(times):
             ctypes.memset(held, FILL, nbytes)
             device.copy_in(pointers[1], ctypes.addressof(held), nbytes)

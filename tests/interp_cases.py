@@ -1,0 +1,167 @@
+"""The problems that every kernel is run on in every test run, by the kind of kernel.
+
+A kind of kernels adds its maker to :data:`MAKERS`; a kernel of a known kind needs nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from bits import KINDS, same_bits
+from interp_launch import KERNELS, ROUTED, SEED, Case, admits, oracle, run
+
+from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
+from ptxgen.runtime.cpu import SMS
+from ptxgen.spec import GemmSpec, KernelSpec
+from ptxgen.tiles import SPECS
+
+Check = Callable[[Any], None]
+"""Runs a kernel on a device, and compares with the oracle."""
+
+EPILOGUES = list(itertools.product(ACTIVATIONS, (True, False)))
+"""Activation, and whether there is a bias."""
+
+
+def checks(name: str) -> list[Check]:
+    """What the route that begins with kernel ``name`` is run on.
+
+    Fails for a kernel whose kind has no maker: every kernel is run.
+    """
+    spec = SPECS[name]
+    makers = [maker for kind, maker in MAKERS.items() if isinstance(spec, kind)]
+    assert makers, f"{name}: tests/interp_cases.py has no maker for a {type(spec).__name__}"
+    return makers[0](name)
+
+
+def twin(name: str) -> bool:
+    """Whether the kernel is another but for its dtype, and so is tested less."""
+    spec = SPECS[name]
+    return spec.dtype == "f16" and spec.of("bf16").name in SPECS
+
+
+def representatives(names, *fields: str) -> list[str]:
+    """Of kernels that are alike in ``fields`` (None where they lack one), that of the least work.
+
+    Twins stand for nobody.
+    """
+    found: dict[tuple[Any, ...], str] = {}
+    for name in sorted(names, key=lambda n: (SPECS[n].bm * SPECS[n].bn * SPECS[n].bk, n)):
+        if not twin(name):
+            found.setdefault(tuple(getattr(SPECS[name], field, None) for field in fields), name)
+    return sorted(found.values())
+
+
+# -- products ---------------------------------------------------------------------------
+
+
+def check_product(name: str, case: Case, device: Any) -> None:
+    """Runs ``case`` and compares it with the oracle."""
+    case = case.of(SPECS[name])
+    got, intact = run(device, name, case)
+    same_bits(got, oracle(case), seed=SEED, spec=name, what=str(case))
+    assert intact, f"{case}: wrote beside the result"
+
+
+def sizes(spec: KernelSpec) -> tuple[int, ...]:
+    """BM, BN, BK and stages; something for kernels that have none."""
+    names = {"bm": 32, "bn": 32, "bk": 32, "stages": 2}
+    return tuple(getattr(spec, name, other) for name, other in names.items())
+
+
+def alignments(dtype: str) -> list[tuple[int, int]]:
+    """Where operands may lie: the bytes that both are aligned to."""
+    low = [4] if dtype == "f32" else [2, 4, 8]
+    return [pair for a in low for pair in ((a, a), (a, 16), (16, a))]
+
+
+def chunked(name: str) -> list[Case]:
+    """Problems whose reduction is split: evenly and not, also in more chunks than slices."""
+    layout, route = KERNELS[name]
+    spec = route.kernels[0]
+    bm, bn, _, _ = sizes(spec)
+    found = []
+    if spec.tier == "simt":
+        found.append(Case(2, bn + 3, 2085, kind="cancelling", activation="silu", extra=2))
+        if getattr(spec, "slices", 1) > 1:
+            low = ITEMSIZE[spec.dtype]
+            some_rows = Case(min(bm, 32) + 1, 5, 2048, bias=False)
+            found += [replace(found[0], kind="wide", align=(low, low)), some_rows]
+    if layout == "TN":
+        many = 1100 if getattr(spec, "slices", 1) > 1 else 270
+        uneven, even = (many, 256) if spec.tier == "simt" else (700, 512)
+        batch = Case(3, bn + 3, uneven, op="linear_wgrad", bias=False, accumulate=True)
+        found += [batch, replace(batch, m=bm + 1, n=4, k=even, accumulate=False)]
+    return found
+
+
+def crossings(spec: KernelSpec, turn: int) -> list[tuple[int, int, int]]:
+    """The few (M, N, K) that cross every edge of a kernel.
+
+    Beyond the tile in all three; short of it, with a ring of stages that goes round; a whole tile,
+    stored by vectors; and by turns the least problem, an empty reduction, rows beyond a raster.
+    """
+    bm, bn, bk, stages = sizes(spec)
+    rare = (
+        (1, 1, 1),
+        (bm + 1, bn, 0),
+        (getattr(spec, "raster", 8) * min(bm, 32) + 1, 1, 3),
+    )
+    return [
+        (bm + 1, bn + 1, bk + 1),
+        (max(bm - 1, 1), max(bn - 1, 1), (stages + 1) * bk + bk // 2 + 1),
+        (bm, -(-bn // 8) * 8, 2 * bk),
+        rare[turn % len(rare)],
+    ]
+
+
+def products(name: str) -> list[Check]:
+    """The cases of a kernel of products; of a twin one, by turns."""
+    layout, route = KERNELS[name]
+    spec = route.kernels[0]
+    turn = sorted(KERNELS).index(name)
+    lies = alignments(spec.dtype)
+    lies = lies[turn % len(lies) :] + lies[: turn % len(lies)]
+    found: list[Case] = []
+    for i, (m, n, k) in enumerate(crossings(spec, turn)):
+        kind = KINDS[(turn + i) % len(KINDS)]
+        activation, bias = EPILOGUES[(3 * turn + i) % len(EPILOGUES)]
+        plain = Case(
+            m,
+            n,
+            k,
+            kind="normal" if kind == "special" and k > 20 else kind,  # else everything is NaN
+            activation=activation,
+            bias=bias,
+            odd=("both", "offset", "pitch")[(turn + i) % 3],
+            extra=(0, 3, 4, 1)[(turn + i) % 4] if i != 2 else 0,
+            offset=(turn + i) % 3 if i != 2 else 0,
+            bias_f32=(turn + i) // 2 % 2 == 1,
+            out_f32=(turn + i) // 4 % 2 == 1,
+        )
+        ways = [plain]
+        if layout == "TN":
+            added = replace(
+                plain, op="linear_wgrad", bias=False, activation="none", accumulate=i % 2 == 0
+            )
+            ways.insert(turn % 2 if len(route.kernels) == 1 else 0, added)
+        # Off 16 bytes where the kernel takes it; aligned in the whole tile.
+        placed = [
+            replace(way, align=align)
+            for way in ways
+            for align in ((*lies, (16, 16)) if i != 2 and k else ((16, 16),))
+        ]
+        found += [case for case in placed if admits(route, case, SMS)][:1]
+    split = [case for case in chunked(name) if admits(route, case, SMS)]
+    if getattr(spec, "split", "none") != "none":
+        found.append(split[turn % len(split)])
+    assert len(found) >= 3, f"{name} admits too few of its cases"
+    if twin(name):
+        found = [found[-1] if len(route.kernels) > 1 else found[turn % len(found)]]
+    return [functools.partial(check_product, name, case) for case in found]
+
+
+MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {GemmSpec: products}

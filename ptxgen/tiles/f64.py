@@ -135,12 +135,10 @@ def _portable(layout: str) -> tuple[Route, ...]:
 
 
 def _rows(layout: str) -> tuple[Route, ...]:
-    return (
-        *_side_by_side(layout),
-        *_chain(layout),
-        *_unaligned(layout, split=True),
-        *_portable(layout),
-    )
+    tensor = (*_side_by_side(layout), *_chain(layout), *_unaligned(layout, split=True))
+    if layout == "TT":  # nobody stores both like this; two sizes serve
+        tensor = tuple(r for r in tensor if r.name.startswith(("dmma_tt_64x64", "dmma_tt_32x32")))
+    return (*tensor, *_portable(layout))
 
 
 def _batch() -> tuple[Route, ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from bits import KINDS, same_bits
-from interp_launch import KERNELS, ROUTED, SEED, Case, admits, oracle, run
+from interp_launch import KERNELS, SEED, Case, admits, oracle, run
 
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
 from ptxgen.runtime.cpu import SMS

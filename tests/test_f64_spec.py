@@ -10,8 +10,12 @@ import pytest
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
+from ptxgen.numerics.contract import BATCH64, FMA64, ROWS64, Plan
 from ptxgen.spec.base import ARCHITECTURES, LAYOUTS
-from ptxgen.spec.f64 import F64_SPLITS, UNITS, F64Spec
+from ptxgen.spec.f64 import F64_SPLITS, UNITS, F64ReduceSpec, F64Spec
+from ptxgen.tiles import f64
+
+Key = tuple[str, str, str, str]
 
 BASE: dict[str, Any] = {
     "layout": "NN",
@@ -35,7 +39,8 @@ VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
     ({"layout": "XX"}, "XX", LAYOUTS),
     ({"unit": "sfu"}, "sfu", UNITS),
     ({"split": "half"}, "half", F64_SPLITS),
-    ({"align": 4}, 4, (8, 16)),
+    ({"align_a": 4}, 4, (8, 16)),
+    ({"align_b": 32}, 32, (8, 16)),
     ({"lanes_m": 2}, 2, (4, 8)),
     ({"bm": 0}, 0, ">= 1"),
     ({"stages": 1}, 1, ">= 2"),
@@ -51,6 +56,7 @@ VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
     ({"split": "cluster"}, 1, "cluster"),
     ({"split": "cluster", "cluster": 16}, 16, "<= 8"),
     ({"split": "cluster", "cluster": 6}, 6, 64),
+    ({**CLUSTER, **FMA}, "fma", ("mma",)),
     ({**CLUSTER, "persistent": True}, "cluster", "none, serial"),
     ({"warps_m": 1, "bm": 16, "warps_n": 1, "bn": 128}, 64, 32),
     ({"bm": 1024, "warps_m": 32}, 2048, "<= 1024"),
@@ -92,7 +98,8 @@ CHANGES: list[dict[str, Any]] = [
     {"stages": 2},
     FMA,
     {**FMA, "lanes_m": 4},
-    {"align": 8},
+    {"align_a": 8},
+    {"align_b": 8},
     {"split": "serial"},
     CLUSTER,
     {"split": "cluster", "cluster": 2},
@@ -117,7 +124,6 @@ def test_tensor_cores_multiply_only_where_their_bits_were_measured() -> None:
     assert [arch for arch in ARCHITECTURES if tile().runs_on(arch)] == ["sm_90"]
     assert tile(**FMA).runs_on("sm_80")
     assert tile(**FMA).runs_on("sm_120")
-    assert not tile(**FMA, **CLUSTER).runs_on("sm_80")  # which has no clusters
     assert not tile(**FMA, stages=4).runs_on("sm_89")
 
 
@@ -127,18 +133,21 @@ def _holds(predicate: Expr, **values: int) -> bool:
 
 
 def test_requires() -> None:
-    vectors, elements = tile().requires, tile(align=8).requires
+    off: dict[str, Any] = {"align_a": 8, "align_b": 8}
+    vectors, elements = tile().requires, tile(**off).requires
     assert _holds(elements)
     assert not _holds(vectors, ALIGN_A=16)
     assert not _holds(vectors, ALIGN_B=16)
     assert _holds(vectors, ALIGN_A=16, ALIGN_B=16)
+    assert _holds(tile(align_a=8).requires, ALIGN_B=16)
+    assert not _holds(tile(align_a=8).requires, ALIGN_A=16)
     assert not _holds(elements, K=2, CHUNKS=2)
-    assert _holds(tile(align=8, split="serial").requires, K=2, CHUNKS=2)
-    assert _holds(tile(align=8, **CLUSTER).requires, K=4, CHUNKS=4)
-    assert not _holds(tile(align=8, **CLUSTER).requires, K=5, CHUNKS=5)
+    assert _holds(tile(**off, split="serial").requires, K=2, CHUNKS=2)
+    assert _holds(tile(**off, **CLUSTER).requires, K=4, CHUNKS=4)
+    assert not _holds(tile(**off, **CLUSTER).requires, K=5, CHUNKS=5)
     most = (1 << 31) - 1
     assert not _holds(elements, M=most, N=most)
-    assert _holds(tile(align=8, persistent=True).requires, M=most, N=most)
+    assert _holds(tile(**off, persistent=True).requires, M=most, N=most)
 
 
 def test_grids() -> None:
@@ -155,3 +164,87 @@ def test_rows_of_a_stage_are_whole_lines(layout: str, extent: int) -> None:
     """What the permutation of 32-byte pieces over the banks takes for granted."""
     kernel = tile(layout=layout, bm=extent, bn=extent)
     assert kernel.side("a").pitch % 128 == kernel.side("b").pitch % 128 == 0
+
+
+# -- tables ------------------------------------------------------------------------------
+def _first(key: Key, arch: str, plan: Plan, **values: int) -> str | None:
+    """The name of the route that a problem takes."""
+    env = plan.environment({"ALIGN_A": 16, "ALIGN_B": 16, "SMS": 132, **values})
+    for route in f64.ROUTES[key]:
+        if all(kernel.runs_on(arch) for kernel in route.kernels) and (
+            route.requires.evaluate(env) and route.prefer.evaluate(env)
+        ):
+            return route.name
+    return None
+
+
+def _plan(key: Key) -> Plan:
+    return {"rows": ROWS64, "batch": BATCH64}[key[1]]
+
+
+@pytest.mark.parametrize("key", f64.ROUTES, ids="-".join)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("align", [8, 16])
+def test_every_problem_has_a_route(key: Key, arch: str, align: int) -> None:
+    most = (1 << 31) - 1
+    for m in (1, 16, 17, 300, 4096, most):
+        for n in (1, 2048, 2049, most):
+            for k in (1, 2047, 2048, most):
+                shape = {"M": m, "N": n, "K": k, "ALIGN_A": align, "ALIGN_B": align}
+                name = _first(key, arch, _plan(key), **shape)
+                assert name is not None, shape
+                assert arch == "sm_90" or not name.startswith("dmma"), shape
+
+
+def test_the_kernels_have_names_of_their_own() -> None:
+    kernels = {k for routes in f64.ROUTES.values() for r in routes for k in r.kernels}
+    assert len({kernel.name for kernel in kernels}) == len(kernels)
+    assert {kernel.contract for kernel in kernels} == {FMA64}
+
+
+def test_the_regimes() -> None:
+    rows = ("NN", "rows", "f64", "simt")
+
+    def first(m: int, n: int, k: int) -> str:
+        return str(_first(rows, "sm_90", ROWS64, M=m, N=n, K=k)).removeprefix("dmma_nn_")
+
+    assert first(1, 4096, 4096).startswith("16x32x32_w1x2_s8")
+    assert first(64, 4096, 4096).startswith("32x32x32")
+    assert first(256, 4096, 4096).startswith("64x64x16")
+    assert first(4096, 4096, 4096).startswith("128x128x16")
+    assert "cluster4" in first(1, 1024, 4096)
+    assert "cluster4" in first(128, 1024, 4096)
+    assert "serial" in first(4096, 1024, 4096)
+    assert "cluster4" not in first(1, 1024, 2047)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "chunk"),
+    [
+        (64, 64, 65536, 2048),
+        (64, 64, 2048, 128),
+        (512, 512, 8192, 2048),
+        (768, 3072, 65536, 65536),
+        (1, 1, 100, 100),
+    ],
+)
+def test_chunks_of_weight_gradients(m: int, n: int, k: int, chunk: int) -> None:
+    assert BATCH64.chunk_length(m, n, k) == chunk
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "chunk"),
+    [(2048, 2048, 512), (1, 2049, 528), (2049, 4096, 4096), (2048, 2047, 2047)],
+)
+def test_chunks_of_rows(n: int, k: int, chunk: int) -> None:
+    """A function of K and N alone, and of at most as many chunks as a cluster has CTAs."""
+    assert {ROWS64.chunk_length(m, n, k) for m in (1, 7, 1 << 20)} == {chunk}
+    assert ROWS64.chunks(1, n, k) <= f64.CLUSTER
+
+
+@pytest.mark.parametrize("batch", [0, -1])
+def test_a_reduce_kernel_loads_something(batch: int) -> None:
+    with pytest.raises(SpecError, match=f"batch: {batch} vs >= 1$"):
+        F64ReduceSpec(batch=batch)
+    with pytest.raises(SpecError, match=r"whole warps: 48 vs 32$"):
+        F64ReduceSpec(cta_threads=48)

@@ -201,10 +201,10 @@ ROWS64 = Plan(
 
 BATCH64 = Plan(
     "batch",
-    _granular(maximum(ceil_div(K, minimum(maximum(const(1 << 19) // (M * N), 1), 32)), const(128))),
+    _granular(maximum(ceil_div(K, minimum(maximum(const(1 << 20) // (M * N), 1), 32)), const(128))),
     batch_invariant=False,
 )
-"""About 2^19 partial sums in all, in at most 32 chunks of at least 128."""
+"""About 2^20 partial sums in all, in at most 32 chunks of at least 128."""
 
 TC_ROWS = Plan("rows", K, batch_invariant=True)
 """One chain: tensor cores are fast enough for it where f32 is not."""

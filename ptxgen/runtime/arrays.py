@@ -565,8 +565,13 @@ def upload(source: ArrayView, where: Device, stream: int) -> ArrayView:
     """
     import numpy
 
-    packed = numpy.ascontiguousarray(host_bits(source))
     ours = DeviceArray(where, source.shape, source.dtype, stream)
+    try:
+        packed = numpy.ascontiguousarray(host_bits(source))
+    except MemoryError:
+        raise DeviceError(
+            f"this machine has no memory for a packed copy of {ours.nbytes} bytes"
+        ) from None
     if ours.nbytes:
         where.copy_in(ours.ptr, packed.ctypes.data, ours.nbytes, stream)
     return ArrayView(

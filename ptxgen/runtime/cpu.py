@@ -77,6 +77,12 @@ class CpuDevice(Device):
     def _allow_shared(self, handle: int, symbol: str, nbytes: int) -> None:
         pass  # Device.load has checked it against max_shared
 
+    def forked(self) -> None:
+        """See :meth:`Device.forked`."""
+        super().forked()
+        self._lock = threading.RLock()
+        self.memory.forked()
+
     def launch(
         self,
         function: Function,

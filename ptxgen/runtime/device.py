@@ -8,7 +8,9 @@ primitives. A CUDA device implements the primitives through the driver
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
@@ -66,6 +68,12 @@ class Device(ABC):
         self._functions: dict[str, Function] = {}
         self._building: dict[str, threading.Lock] = {}
         self._in_use: deque[tuple[Any, Any]] = deque()
+        _watch_forks(self)
+
+    def forked(self) -> None:
+        """In a forked child, where no other thread goes on: gives up the locks of those."""
+        self._building = {}
+        self.workspace.forked()
 
     def __repr__(self) -> str:
         return f"<Device {self} {self.name!r} {self.arch} sms={self.sms}>"
@@ -242,10 +250,28 @@ class _Kind:
 
 
 _lock = threading.RLock()
+_made: weakref.WeakSet[Device] = weakref.WeakSet()
+_watching = False
 _kinds: dict[str, _Kind] = {}
 _process_default: Device | None = None
 _no_gpu = False
 _context_default: ContextVar[Device | None] = ContextVar("ptxgen_device", default=None)
+
+
+def _watch_forks(device: Device) -> None:
+    """Sees to it that a forked child is not left waiting for locks that nobody there holds."""
+    global _watching
+    _made.add(device)
+    if not _watching and hasattr(os, "register_at_fork"):
+        _watching = True
+        os.register_at_fork(after_in_child=_forked)
+
+
+def _forked() -> None:
+    global _lock
+    _lock = threading.RLock()
+    for device in list(_made):
+        device.forked()
 
 
 def register(kind: str, factory: Callable[[], Sequence[Device]]) -> None:

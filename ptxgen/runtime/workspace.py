@@ -42,6 +42,10 @@ class Workspace:
         self._all: list[Scratch] = []
         self._lock = threading.Lock()
 
+    def forked(self) -> None:
+        """In a forked child: nobody else holds the lock any more."""
+        self._lock = threading.Lock()
+
     @property
     def nbytes(self) -> int:
         """The device memory held, in bytes."""

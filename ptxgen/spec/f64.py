@@ -55,6 +55,8 @@ class F64Side:
     byte i of a row lies at i ^ (row % 4 * 32).
     """
 
+    align: int
+    """Of its rows in memory, bytes; as many are copied at a time."""
     k_contiguous: bool
     rows: int
     vectors: int
@@ -94,8 +96,8 @@ class F64Spec(GemmSpec):
 
     A CTA of ``warps_m`` x ``warps_n`` warps computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage
     of a ring of ``stages``. ``unit``: see UNITS; ``lanes_m``: lanes of a warp along m where the
-    FMA units multiply. ``align``: bytes that the operands' rows are aligned to, and copied at a
-    time, 16 or 8.
+    FMA units multiply. ``align_a``, ``align_b``: bytes that the operand's rows are aligned to, and
+    copied at a time, 16 or 8.
 
     ``split``: "none" (the plan must give one chunk), "serial" (a CTA takes all chunks, one after
     another, and keeps a running total), "cluster" (each of the ``cluster`` CTAs of a cluster has
@@ -118,7 +120,8 @@ class F64Spec(GemmSpec):
     stages: int
     unit: str = "mma"
     lanes_m: int = 8
-    align: int = 16
+    align_a: int = 16
+    align_b: int = 16
     split: str = "none"
     cluster: int = 1
     persistent: bool = False
@@ -139,7 +142,8 @@ class F64Spec(GemmSpec):
         for what, legal in (
             ("layout", LAYOUTS),
             ("unit", UNITS),
-            ("align", (ITEM, VECTOR)),
+            ("align_a", (ITEM, VECTOR)),
+            ("align_b", (ITEM, VECTOR)),
             ("split", F64_SPLITS),
             ("lanes_m", (4, 8)),
         ):
@@ -170,6 +174,8 @@ class F64Spec(GemmSpec):
             )
         clustered = self.split == "cluster"
         check(clustered == (self.cluster > 1), name, "cluster, split", self.cluster, self.split)
+        units = ("mma",) if clustered else UNITS
+        check(self.unit in units, name, "what multiplies in clusters", self.unit, units)
         check(self.cluster <= 8, name, "CTAs of a cluster", self.cluster, "<= 8")
         check(self.bm % self.cluster == 0, name, "cluster divides bm", self.cluster, self.bm)
         check(
@@ -215,7 +221,7 @@ class F64Spec(GemmSpec):
 
     @property
     def min_arch(self) -> str:
-        return "sm_90" if self.unit == "mma" or self.split == "cluster" else "sm_80"
+        return "sm_90" if self.unit == "mma" else "sm_80"
 
     def runs_on(self, arch: str) -> bool:
         """Tensor cores only where their bits were measured: on sm_90."""
@@ -254,6 +260,7 @@ class F64Spec(GemmSpec):
         extent, warps = (self.bm, self.warps_m) if a else (self.bn, self.warps_n)
         k_contiguous = self.layout[0] == "N" if a else self.layout[1] == "T"
         return F64Side(
+            align=self.align_a if a else self.align_b,
             k_contiguous=k_contiguous,
             rows=extent if k_contiguous else self.bk,
             vectors=(self.bk if k_contiguous else extent) * ITEM // VECTOR,
@@ -295,7 +302,9 @@ class F64Spec(GemmSpec):
 
     @property
     def requires(self) -> Expr:
-        terms = [align >= self.align for align in (ALIGN_A, ALIGN_B)]
+        # Every operand is aligned to its elements.
+        sides = ((ALIGN_A, self.align_a), (ALIGN_B, self.align_b))
+        terms = [align >= VECTOR for align, taken in sides if taken == VECTOR]
         if self.split in ("none", "cluster"):
             terms.append(CHUNKS <= self.cluster)
         if self.split == "workspace":
@@ -317,6 +326,13 @@ class F64Spec(GemmSpec):
         ]
         if self.split != "none":
             bounds.append(("k + chunk - 1", K + CHUNK - 1))
+        if self.split == "serial":
+            steps = CHUNKS * ceil_div(CHUNK, self.bk)
+            bounds += [
+                ("chunk + BK - 1", CHUNK + self.bk - 1),
+                ("begin + chunk", CHUNKS * CHUNK),
+                ("step + per_chunk, step + STAGES", steps + ceil_div(CHUNK, self.bk) + self.stages),
+            ]
         if self.split == "workspace":
             bounds += [
                 ("tiles_m * tiles_n", self.tiles),
@@ -333,7 +349,8 @@ class F64Spec(GemmSpec):
             f"C[M, N] = A . B, layout {self.layout}, f64 on {unit}; CTA tile "
             f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
             f"{self.shared_bytes} bytes of shared memory",
-            f"operands by {self.align} bytes; {self.stages} stages, split: {self.split}",
+            f"A by {self.align_a} bytes, B by {self.align_b}; {self.stages} stages, "
+            f"split: {self.split}",
             f"requires {self.requires}",
             f"grid {self.grid}",
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ptxgen.numerics.contract import PLANS
 from ptxgen.spec import Key, RouteTable
 from ptxgen.spec.gemm import space
-from ptxgen.tiles import simt, tc, typed
+from ptxgen.tiles import f64, simt, tc, typed
 
 WIDTHS = {"f32": ("f32",), "half": ("bf16", "f16"), "f64": ("f64",)}
 """The dtypes that share tables: what is the fastest does not hang on how 16 bits are split."""
@@ -16,5 +16,5 @@ TABLES: dict[Key, RouteTable] = {
     key: RouteTable(
         space(PLANS[routes[0].kernels[0].contract.name][key[1]]), routes, WIDTHS[key[2]]
     )
-    for key, routes in {**simt.ROUTES, **typed.ROUTES, **tc.ROUTES}.items()
+    for key, routes in {**simt.ROUTES, **typed.ROUTES, **tc.ROUTES, **f64.ROUTES}.items()
 }

@@ -19,7 +19,6 @@ from ptxgen.ops.op import Op, Result
 from ptxgen.spec import (
     GRID_MAX,
     INDEX_MAX,
-    SIZE,
     SMS_MAX,
     WORKSPACE_MAX,
     Abi,
@@ -36,7 +35,9 @@ from ptxgen.spec import (
 
 N = var("N")
 TOY = Contract("toy", 1, "y = x + a + a + a", "simt")
-SPACE = Space("toy", (("N", SIZE), ("SMS", Between(1, SMS_MAX))), (("TILES", ceil_div(N, 64)),))
+SPACE = Space(
+    "toy", (("N", Between(1, 1 << 24)), ("SMS", Between(1, SMS_MAX))), (("TILES", ceil_div(N, 64)),)
+)
 THRICE = Signature(
     "thrice",
     ("x", "start"),

@@ -10,11 +10,14 @@ from __future__ import annotations
 import bisect
 import ctypes
 import threading
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ptxgen.errors import DeviceError
 
 Array = NDArray[Any]
 
@@ -30,6 +33,9 @@ LOCAL_WINDOW = 1 << 41
 PARAM_WINDOW = 1 << 42
 GLOBAL_BASE = 1 << 44
 _GAP = 1 << 22
+LIMIT = 2 << 30
+"""Bytes that a device holds at most; a shadow takes as many again."""
+_REMEMBERED = 64
 _ALIGN = 256
 
 
@@ -90,23 +96,37 @@ class Allocation:
 
 
 class GlobalMemory:
-    """The allocations of one device. Safe to use from several threads."""
+    """The allocations of one device, ``limit`` bytes at most. Safe to use from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = LIMIT) -> None:
         self._bases: list[int] = []
         self._live: dict[int, Allocation] = {}
-        self._freed: list[tuple[int, int]] = []
+        # The latest, to say what became of an address; it must not grow for ever.
+        self._freed: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
+        self._limit, self._held = limit, 0
         self._next = GLOBAL_BASE
         # Reentrant: the garbage collector may free an array in the middle of either method.
         self._lock = threading.RLock()
 
     def alloc(self, nbytes: int, name: str = "", *, written: bool = False) -> Allocation:
-        """A new range of ``nbytes`` bytes, never written unless ``written`` (then zero)."""
+        """A new range of ``nbytes`` bytes, never written unless ``written`` (then zero).
+
+        Raises DeviceError beyond the device's limit, or the machine's.
+        """
         padded = -(-max(nbytes, 1) // 16) * 16
-        # Not zeros: whoever reads what he has not written shall not find the usual.
-        data = np.zeros(padded, np.uint8) if written else np.full(padded, 0xCD, np.uint8)
-        shadow = None if written else np.zeros(padded, np.uint8)
+        if padded > self._limit - self._held:
+            raise DeviceError(
+                f"{nbytes} bytes do not fit: the CPU device holds at most {self._limit} bytes, of "
+                f"which {self._held} are in use; it interprets kernels, so take a smaller problem"
+            )
+        try:
+            # Not zeros: whoever reads what he has not written shall not find the usual.
+            data = np.zeros(padded, np.uint8) if written else np.full(padded, 0xCD, np.uint8)
+            shadow = None if written else np.zeros(padded, np.uint8)
+        except MemoryError:
+            raise DeviceError(f"this machine has no memory for {nbytes} bytes") from None
         with self._lock:
+            self._held += padded
             base = self._next
             self._next += -(-padded // _ALIGN) * _ALIGN + _GAP
             found = Allocation(base, nbytes, data, shadow, name)
@@ -121,6 +141,7 @@ class GlobalMemory:
             if found is None:
                 return False
             found.freed = True
+            self._held -= len(found.data)
             self._bases.remove(base)  # in one step, for the same reason
             self._freed.append((base, found.end))
         return True
@@ -151,6 +172,10 @@ class GlobalMemory:
         if address < SHARED_WINDOW or not near or min(near)[0] > _GAP:
             return f"{address:#x} belongs to no allocation"
         return min(near)[1]
+
+    def forked(self) -> None:
+        """In a forked child: nobody else holds the lock any more."""
+        self._lock = threading.RLock()
 
     # Host access, by Device.copy_in and the like. All raise LookupError with the reason.
     def _range(self, address: int, nbytes: int) -> tuple[Allocation, int]:

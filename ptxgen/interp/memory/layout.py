@@ -10,6 +10,12 @@ from ptxgen.errors import PtxError
 from ptxgen.interp.memory.allocations import GLOBAL_BASE, LOCAL_BASE, SHARED_BASE, GlobalMemory
 from ptxgen.interp.text.ptx import Entry, Module
 
+STATIC_SHARED = 227 << 10
+"""Bytes of shared memory that a CTA can have; ptxas takes 48 KiB of variables with a size."""
+CONST = 64 << 10
+LOCAL = 512 << 10
+"""Bytes of local memory of a thread (CUDA programming guide, technical specifications)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -31,6 +37,12 @@ def place(module: Module, entry: Entry, memory: GlobalMemory) -> Layout:
     shared = local = 0
     dynamic: list[tuple[str, int]] = []
     for variable in (*module.variables, *entry.variables):
+        if variable.space == "const" and variable.nbytes > CONST:
+            raise PtxError(
+                f"{variable.name} has {variable.nbytes} bytes of .const memory; takes {CONST}",
+                file=module.file,
+                line=variable.line,
+            )
         if variable.space in ("global", "const"):
             found = memory.alloc(variable.nbytes, variable.name, written=True)
             if variable.init:
@@ -67,4 +79,11 @@ def place(module: Module, entry: Entry, memory: GlobalMemory) -> Layout:
         shared = -(-shared // align) * align
         for name, _ in dynamic:
             symbols[name] = SHARED_BASE + shared
+    for what, size, most in (("shared", shared, STATIC_SHARED), ("local", local, LOCAL)):
+        if size > most:
+            raise PtxError(
+                f"{entry.name} declares {size} bytes of .{what} memory; takes at most {most}",
+                file=module.file,
+                line=entry.line,
+            )
     return Layout(symbols, filled, shared, -(-local // 16) * 16)

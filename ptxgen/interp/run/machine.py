@@ -8,6 +8,8 @@ are picked at random instead, which must not change any result.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -20,6 +22,7 @@ from ptxgen.errors import (
     DeadlockFault,
     DeviceError,
     KernelFault,
+    OptionError,
     RaceFault,
     StepLimitFault,
     UninitializedFault,
@@ -30,6 +33,7 @@ from ptxgen.interp.memory.allocations import Allocation, GlobalMemory
 from ptxgen.interp.memory.proxy import GROUP, ProxyHistory
 from ptxgen.interp.memory.race import Conflict
 from ptxgen.interp.run.program import Program
+from ptxgen.interp.text import flow
 from ptxgen.interp.text.ptx import Instruction
 from ptxgen.interp.units import bulk, sync
 from ptxgen.interp.units.kernel import Block
@@ -41,15 +45,25 @@ Mask = NDArray[np.bool_] | None
 Lanes = NDArray[np.int64]
 
 Unit = TypeVar("Unit")
+_log = logging.getLogger("ptxgen.interp")
 
 WARP = 32
 WAVE_LANES = 4096
 """Lanes of a wave, if several CTAs fit: enough to make NumPy's cost per call small."""
 VISITS = 1 << 20
 """How often a wave may enter one segment before it is taken for an endless loop."""
+PATIENCE = 1 << 12
+"""How often a wave enters one segment before others that can run are preferred now and then,"""
+YIELD = 16
+"""and every how many times, from then on."""
+SLOW = 5.0
+"""Seconds from which on a launch says how long it will take."""
 POLLS = 8
 """How often a wait that may give up does so in vain before it is taken to wait forever."""
+LOCAL_BYTES = 256 << 20
+"""Local memory that the lanes of a wave have together, if that is more than one cluster."""
 MAX_THREADS = 1024
+MAX_SHARED = 227 << 10
 GRID_LIMIT = (2**31 - 1, 65535, 65535)
 BLOCK_LIMIT = (1024, 1024, 64)
 
@@ -83,6 +97,15 @@ class Settings:
     visits: int = VISITS
     wave_lanes: int = WAVE_LANES
     observer: Observer | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("seed", 0), ("visits", 1), ("wave_lanes", 1)):
+            value = getattr(self, name)
+            if (value is None and name == "seed") or (
+                isinstance(value, int | np.integer) and value >= least
+            ):
+                continue
+            raise OptionError(f"{name} is {value!r}; takes an integer from {least} on")
 
 
 class Wave:
@@ -138,6 +161,8 @@ class Wave:
         )
         # The group that is running:
         self.mask: Mask = None
+        self._turn = -1
+        """Which segment was last preferred to one that comes first."""
         self._active: Lanes | None = None
         # Groups that can run, by the order of their segment, and lanes that wait there.
         everyone = None if self.all_alive else self.alive.copy()
@@ -297,9 +322,11 @@ class Wave:
         """Runs all lanes to their end."""
         ready, blocks, registers = self.ready, self.program.blocks, self.registers
         visits = [0] * len(blocks)
-        limit = self.settings.visits
+        limit, patience = self.settings.visits, PATIENCE
+        due: dict[int, int] = {}
         if self.random is not None:
             limit *= len(self.lanes) // WARP
+            patience *= len(self.lanes) // WARP
         while ready or self._stalled():
             if self.random is None:
                 order = min(ready)
@@ -307,15 +334,13 @@ class Wave:
             else:
                 order, mask = self._pick()
             block = blocks[order]
+            if visits[order] >= due.get(order, patience) and ready:
+                due[order] = visits[order] + YIELD
+                order, mask = self._others(order, mask)
+                block = blocks[order]
             visits[order] += 1
             if visits[order] > limit:
-                raise self.fault(
-                    StepLimitFault,
-                    f"a wave of CTAs has come here {limit} times, which is taken for an endless "
-                    "loop (the limit is the setting visits=)",
-                    block.first,
-                    self._some(mask),
-                )
+                raise self._endless(block, mask, limit)
             self.mask, self._active = mask, None
             if self.observer is not None:
                 self.observer.segment(self, block, mask)
@@ -323,6 +348,49 @@ class Wave:
             for operation in block.full if alone else block.masked:
                 operation(self, registers)
             block.end(self, registers)
+
+    def _others(self, order: int, mask: Mask) -> tuple[int, Mask]:
+        """Lanes further on, instead of those that come by ``order`` again and again.
+
+        These may wait for something that the others do: a flag, a lock. At a barrier or a
+        warp-wide instruction only warps go on that have no lane elsewhere.
+        """
+        ready = self.ready
+        self.send(self.program.blocks[order], mask)
+        later = sorted(ready, key=lambda at: (at <= self._turn, at))
+        for other in later:
+            there = ready[other]
+            if other == order or there is None:
+                continue
+            going = there
+            if flow.waits(self.program.blocks[other].first):
+                elsewhere = np.zeros(len(self.lanes), np.bool_)
+                for at, lanes in ready.items():
+                    if at != other and lanes is not None:
+                        elsewhere |= lanes
+                torn = elsewhere.reshape(-1, WARP).any(axis=1)
+                going = there & ~np.repeat(torn, WARP)
+                if not going.any():
+                    continue
+            ready.pop(other)
+            rest = there & ~going
+            if rest.any():
+                ready[other] = rest
+            self._turn = other
+            return other, going
+        return order, ready.pop(order)
+
+    def _endless(self, block: Block, mask: Mask, limit: int) -> KernelFault:
+        first, last = self.ctas.start, self.ctas.stop - 1
+        seed = self.settings.seed
+        return self.fault(
+            StepLimitFault,
+            f"a wave of CTAs has come here {limit} times, which is taken for an endless loop (the "
+            f"limit is the setting visits=; seed is {seed}). CTAs {first} to {last} run together, "
+            "before all later ones; to wait for more of them takes a larger wave_lanes=",
+            block.first,
+            self._some(mask),
+        )
 
     def _some(self, mask: Mask) -> int:
         return 0 if mask is None else int(np.flatnonzero(mask)[0])
@@ -417,13 +485,42 @@ def launch(
     """Runs a whole grid. Raises DeviceError for an illegal launch, KernelFault for a bad kernel."""
     _check(program, grid, block, params)
     shared = program.shared_bytes(dynamic_shared)
+    if shared > MAX_SHARED:
+        raise DeviceError(
+            f"{program.name} has {shared} bytes of shared memory a CTA; takes at most {MAX_SHARED}"
+        )
     threads = -(-block[0] * block[1] * block[2] // WARP) * WARP
     total = grid[0] * grid[1] * grid[2]
-    count = max(settings.wave_lanes // threads // program.cluster, 1) * program.cluster
+    lanes = settings.wave_lanes
+    if program.local_bytes:
+        lanes = min(lanes, LOCAL_BYTES // program.local_bytes)
+    count = max(lanes // threads // program.cluster, 1) * program.cluster
+    began = time.monotonic()
     with np.errstate(all="ignore"):
         for start in range(0, total, count):
             ctas = range(start, min(start + count, total))
-            Wave(program, memory, settings, grid, block, ctas, params, shared).run()
+            try:
+                wave = Wave(program, memory, settings, grid, block, ctas, params, shared)
+            except MemoryError:
+                each = shared + threads * program.local_bytes
+                raise DeviceError(
+                    f"{program.name}: this machine has no memory for {len(ctas)} CTAs of {each} "
+                    "bytes of shared and local memory; smaller waves take less (wave_lanes=)"
+                ) from None
+            wave.run()
+            if not start and total > count:
+                _announce(program, (time.monotonic() - began) * total / count)
+
+
+def _announce(program: Program, seconds: float) -> None:
+    """Says so if a launch takes long; with the first wave done, one knows."""
+    if seconds >= SLOW:
+        _log.warning(
+            "the CPU device interprets PTX, and %s will take about %.0f s; it is meant for tests "
+            "and small problems (logging.getLogger('ptxgen').setLevel('ERROR') silences this)",
+            program.name,
+            seconds,
+        )
 
 
 def _check(

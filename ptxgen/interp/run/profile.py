@@ -404,6 +404,22 @@ def _warps(count: int, address: Array, lanes: Lanes | None) -> tuple[Ints, NDArr
     return rows[kept], mask[kept]
 
 
+def is_bulk(instruction: Instruction) -> bool:
+    """Whether the copy engine moves the data."""
+    return instruction.opcode == "cp" and instruction.modifiers[1:2] == ("bulk",)
+
+
+def engine_sectors(
+    count: int, address: Array, lanes: Lanes | None, width: int
+) -> tuple[int, int, int]:
+    """Of bulk copies, a lane's elements being one: (copies, sectors, ideal sectors)."""
+    who = np.arange(count) if lanes is None else lanes
+    pieces = np.unique(np.stack((who, address.astype(np.int64))), axis=1)
+    copies, each = np.unique(pieces[0], return_counts=True)
+    touched = np.unique(np.stack((pieces[0], pieces[1] // SECTOR)), axis=1)
+    return len(copies), touched.shape[1], int((-(-each * width // SECTOR)).sum())
+
+
 def _parts(rows: Ints, mask: NDArray[np.bool_], size: int) -> Ints:
     """Parts of ``size`` lanes that take part; inactive lanes get a copy of an active one's."""
     rows, mask = rows.reshape(-1, size), mask.reshape(-1, size)
@@ -468,6 +484,8 @@ class _SiteCounter:
         self.access, self.space, self.kind = access, space, kind
         loads = kind == "load" and access.instruction.opcode != "ldmatrix"
         self.model = sectors if space == "global" else partial(wavefronts, pairs=loads)
+        if is_bulk(access.instruction):
+            self.model = engine_sectors
         self.requests = self.lanes = self.units = self.ideal = 0
         self.known: tuple[int, Lanes | None, int, Array, tuple[int, int, int]] | None = None
 
@@ -580,6 +598,8 @@ class Profiler:
             counter.touch(wave, kind, address, access.width, active)
         if opcode == "cp":
             kind = "async"
+            if is_bulk(access.instruction):  # one copy has many lines, of any phase
+                address = np.broadcast_to(address, active)
         site = counter.sites.get((access.site, space))
         if site is None:
             site = counter.sites[access.site, space] = _SiteCounter(access, space, kind)
@@ -672,7 +692,8 @@ def _summary(counter: _KernelCounter, source: str) -> KernelProfile:
             classes.get("async copy", Count()).warps,
             _total(mix, lambda n: n[:2] == ["cp", "async"] and "commit_group" in n),
             _total(mix, lambda n: n[:2] == ["cp", "async"] and "wait_" in ".".join(n)),
-            sum(s.bytes for s in sites if (s.space, s.kind) == ("shared", "async")),
+            sum(s.bytes for s in sites if (s.space, s.kind) == ("shared", "async"))
+            + sum(s.bytes for s in sites if s.space == "global" and ".bulk" in s.name),
         ),
         global_memory=_global(counter, [s for s in sites if s.space == "global"]),
         shared_memory=_shared([s for s in sites if s.space == "shared"]),

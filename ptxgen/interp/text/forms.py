@@ -172,9 +172,9 @@ mov.<t:b64>                                    | ={2:_b32}, $t
 mov.<t:b64>                                    | ={4:_b16}, $t
 cvt(.<imode>)?(.<mode>)?(.sat)?.<d:cvt>.<s:cvt> | =~d, @~s
 cvt(.<imode>)?(.<mode>)?.bf16.<s:f32>          | =bf16, s
-cvt(.<imode>)?(.<mode>)?.bf16.<s:cvt>          | =bf16, ~s | sm_90
+cvt(.<imode>)?(.<mode>)?.bf16.<s:cvt>          | =bf16, s | sm_90
 cvt(.<imode>)?.<d:f32>.bf16                    | =d, bf16
-cvt(.<imode>)?(.<mode>)?(.sat)?.<d:cvt>.bf16   | =~d, bf16 | sm_90
+cvt(.<imode>)?(.<mode>)?(.sat)?.<d:cvt>.bf16   | =d, bf16 | sm_90
 cvt(.<imode>)?.bf16.bf16                       | =bf16, bf16 | sm_90
 cvt.(rn|rz).(f16x2|bf16x2).<s:f32>             | =!b32, s, s
 cvta.<s:(global|shared|shared::cta|shared::cluster|local|const|param)>.<t:u64> | =t, +t[s]
@@ -185,7 +185,7 @@ getctarank.shared::cluster.<t:u32>             | =u32, t | sm_90
 getctarank(.shared::cluster)?.<t:u64>          | =u32, t | sm_90
 isspacep.(global|shared|shared::cta|local)     | =pred, $u64
 isspacep.(shared::cluster)                     | =pred, $u64 | sm_90
-activemask.b32                                 | =b32
+activemask.b32                                 | =u32
 
 ld(.weak)?.param(::entry)?(.<v:vec>)?.<t:mem>  | =v*~t, [param]
 ld(.weak)?(.<s:space>)?(.<lcache>)?(.<v:vec>)?.<t:mem> | =v*~t, [s]
@@ -261,9 +261,9 @@ barrier.cluster.arrive(.(release|relaxed))?(.aligned)? | | sm_90
 barrier.cluster.wait(.acquire)?(.aligned)?     | | sm_90
 shfl.sync.(up|down|bfly|idx).b32               | =b32|pred, b32, u32, u32, u32
 vote.sync.(all|any|uni).pred                   | =pred, pred, u32
-vote.sync.ballot.b32                           | =b32, pred, u32
-match.any.sync.<t:bw>                          | =b32, t, u32
-match.all.sync.<t:bw>                          | =b32|pred, t, u32
+vote.sync.ballot.b32                           | =u32, pred, u32
+match.any.sync.<t:bw>                          | =u32, t, u32
+match.all.sync.<t:bw>                          | =u32|pred, t, u32
 redux.sync.(add|min|max).<t:w32>               | =t, t, u32
 redux.sync.(and|or|xor).b32                    | =u32, u32, u32
 elect.sync                                     | =_b32&pred, u32 | sm_90
@@ -568,6 +568,8 @@ class _Check:
         sizes = {self.registers[x.name] for x in operand.items if isinstance(x, Register)}
         if not sizes and slot.written:
             return "takes a register in braces"
+        if self.instruction.opcode == "mov" and len(sizes) > 1:
+            return "takes registers of one type in braces"
         if len({SIZES.get(each) for each in sizes}) > 1:
             return "takes registers of one width in braces"
         for item in operand.items:
@@ -600,7 +602,8 @@ class _Check:
             there = self.spaces.get(operand.name)
             if slot.space and self.space(slot.space) != there:
                 return f"takes an address in .{self.space(slot.space)} memory"
-            wide = type[0] in "bus" and SIZES[type] >= 4
+            size = 8 if there in ("global", "const") else 4
+            wide = type[0] in "bus" and SIZES[type] >= size
             return None if wide else f"takes a .{type}, which holds no address"
         what = "a register" if not slot.constant else "a register or constant"
         return f"takes {what} of type .{type}"

@@ -216,6 +216,11 @@ def arguments(op, layout, m, n, k, kind, dtype):
     return [pair[i] for i in product.operands], biases, olds
 
 
+def contract(tier, dtype):
+    """That of products in a tier, also "auto"."""
+    return CONTRACTS[AUTO_TIER[dtype] if tier == "auto" else tier][dtype]
+
+
 def options(op, layout):
     """How the library is told of a layout."""
     if op == "matmul":
@@ -247,7 +252,7 @@ def call(
     out = beside[turn // 2 % len(beside)]
     if op == "linear":
         activation, with_bias = epilogue
-        how["activation"] = activation
+        how["activation"] = activation if contract(tier, dtype).activations else None
         how["bias"] = biases[beside[turn % len(beside)]] if with_bias else None
     if op == "linear_wgrad" and turn % 2:
         also, theirs = {"out": olds[out].copy(), "accumulate": True}, {"out_old": olds[out]}
@@ -313,7 +318,7 @@ numbers = pytest.mark.parametrize(
 )
 
 
-SOME = {"f32": 1, "bf16": 2, "f16": 4}
+SOME = {"f32": 1, "f64": 4, "bf16": 2, "f16": 4}
 """Of how many problems of a list each dtype takes one; they take turns."""
 
 

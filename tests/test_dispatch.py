@@ -315,7 +315,7 @@ def test_a_gap_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
     functions = compiled(dispatch_fakes.table({"filler": M > 8, "thin": FALSE, "partial": FALSE}))
     monkeypatch.setattr(dispatch, "_dispatch", lambda *_: functions["sm_90"])
-    with pytest.raises(UncoveredError, match="M=1 N=2 K=3.*no route of sm_90 with 132 SMs"):
+    with pytest.raises(UncoveredError, match=r"M=1 N=2 K=3.*no route of sm_90 with 132 SMs"):
         choose(KEY, VALUES, arch="sm_90", sms=132)
     with pytest.raises(UncoveredError, match="my product"):
         choose(KEY, VALUES, arch="sm_90", sms=132, what="my product")

@@ -111,9 +111,9 @@ def test_excerpts_are_of_the_code(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_edits_fit_the_code(document: Path) -> None:
-    """What a recipe would have people edit is there."""
+    """What a recipe would have people edit ("diff edit") is there."""
     for block in blocks(document, "diff"):
-        if block.text.startswith("--- a/"):
+        if block.info == ["edit"]:
             apply = ["git", "apply", "--check", "-"]
             done = subprocess.run(
                 apply, input=block.text, cwd=CHECKOUT, capture_output=True, text=True

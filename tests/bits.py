@@ -9,13 +9,28 @@ from ml_dtypes import bfloat16
 
 KINDS = ("normal", "wide", "cancelling", "subnormal", "special")
 """Distributions of :func:`operand`."""
-NUMPY = {"f32": np.dtype(np.float32), "bf16": np.dtype(bfloat16), "f16": np.dtype(np.float16)}
+NUMPY = {
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "bf16": np.dtype(bfloat16),
+    "f16": np.dtype(np.float16),
+}
 """The NumPy dtypes by their names in specs."""
 
-_SPAN = {"f32": 40, "bf16": 40, "f16": 7}
-_TINY = {"f32": -20, "bf16": -6, "f16": -9}
-_SMALL = {"f32": (-140, -74, -10, 0), "bf16": (-130, -74, -10, 0), "f16": (-22, -16, -5, 0)}
-_ENDS = {"f32": (3.4e38, 1e-45), "bf16": (2.0**128 - 2.0**120, 2.0**-133), "f16": (65504, 2.0**-24)}
+_SPAN = {"f32": 40, "f64": 300, "bf16": 40, "f16": 7}
+_TINY = {"f32": -20, "f64": -49, "bf16": -6, "f16": -9}
+_SMALL = {
+    "f32": (-140, -74, -10, 0),
+    "f64": (-1065, -540, -10, 0),
+    "bf16": (-130, -74, -10, 0),
+    "f16": (-22, -16, -5, 0),
+}
+_ENDS = {
+    "f32": (3.4e38, 1e-45),
+    "f64": (1.7e308, 5e-324),
+    "bf16": (2.0**128 - 2.0**120, 2.0**-133),
+    "f16": (65504, 2.0**-24),
+}
 
 
 def operand(rng, shape, kind="normal", dtype="f32"):
@@ -40,7 +55,7 @@ def operand(rng, shape, kind="normal", dtype="f32"):
         values = np.where(rng.random(shape) < 0.03, rng.choice(odd, shape), values)
     elif kind != "normal":
         raise ValueError(kind)
-    return values.astype(np.float32).astype(NUMPY[dtype])
+    return values if dtype == "f64" else values.astype(np.float32).astype(NUMPY[dtype])
 
 
 def difference(got, expected):

@@ -11,12 +11,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bits import KINDS, same_bits
-from interp_launch import KERNELS, ROUTED, SEED, Case, admits, oracle, run
+import numpy as np
+from bits import KINDS, operand, same_bits
+from interp_launch import KERNELS, SEED, Case, admits, oracle, run
 
+import ptxgen
+from ptxgen import reference
+from ptxgen.numerics import rows as numerics
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
+from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.tiles import SPECS
 
 Check = Callable[[Any], None]
@@ -74,7 +79,7 @@ def sizes(spec: KernelSpec) -> tuple[int, ...]:
 
 def alignments(dtype: str) -> list[tuple[int, int]]:
     """Where operands may lie: the bytes that both are aligned to."""
-    low = [4] if dtype == "f32" else [2, 4, 8]
+    low = {2: (2, 4, 8), 4: (4,), 8: (8,)}[ITEMSIZE[dtype]]
     return [pair for a in low for pair in ((a, a), (a, 16), (16, a))]
 
 
@@ -164,4 +169,30 @@ def products(name: str) -> list[Check]:
     return [functools.partial(check_product, name, case) for case in found]
 
 
-MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {GemmSpec: products}
+# -- logsumexp --------------------------------------------------------------------------
+
+
+def check_rows(name: str, shape: tuple[int, int], kind: str, out: str | None, device: Any) -> None:
+    """Runs rows of ``shape`` and compares them with the oracle."""
+    rng = np.random.default_rng([SEED, *shape])
+    x = operand(rng, shape, kind, SPECS[name].dtype)
+    with ptxgen.use_device(device):
+        got = ptxgen.logsumexp(x, out_dtype=out, kernel=name)
+    expected = reference.logsumexp(x, out_dtype=out)
+    same_bits(got, expected, seed=SEED, spec=name, what=f"{shape} {kind} {out}")
+
+
+def rows(name: str) -> list[Check]:
+    """Rows around a segment's end, several segments, and more rows than warps."""
+    segment, warps = numerics.SEGMENT, SPECS[name].warps
+    shapes = [(warps + 1, 5), (3, segment), (2, 2 * segment + 3), (1, warps * segment + 1)]
+    return [
+        functools.partial(check_rows, name, shape, KINDS[i], ("float32", None)[i % 2])
+        for i, shape in enumerate(shapes)
+    ]
+
+
+MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
+    GemmSpec: products,
+    LogSumExpSpec: rows,
+}

@@ -16,7 +16,7 @@ from ptxgen.ops.launch import launch
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32, GemmSpec, Problem
 from ptxgen.tiles import TABLES
 
-POISON = {4: 0x7FC5A5A5, 2: 0x7FE5}
+POISON = {8: 0x7FF8A5A5A5A5A5A5, 4: 0x7FC5A5A5, 2: 0x7FE5}
 """A NaN, in what lies beside a result; by bytes of an element."""
 BAND = 64
 """Elements before and behind a result."""
@@ -130,16 +130,22 @@ class Case:
         )
 
     def of(self, spec):
-        """This problem in the dtype and tier of a kernel."""
-        return replace(self, dtype=spec.dtype, tier=spec.tier)
+        """This problem in the dtype and tier of a kernel, as far as its contract goes."""
+        activation = self.activation if spec.contract.activations else "none"
+        return replace(self, dtype=spec.dtype, tier=spec.tier, activation=activation)
+
+    @property
+    def beside(self):
+        """The dtype that bias and result may have, if not the operands'."""
+        return "f64" if self.dtype == "f64" else "f32"
 
     @property
     def bias_dtype(self):
-        return "f32" if self.bias_f32 else self.dtype
+        return self.beside if self.bias_f32 else self.dtype
 
     @property
     def out_dtype(self):
-        return "f32" if self.out_f32 else self.dtype
+        return self.beside if self.out_f32 else self.dtype
 
     @property
     def flags(self):
@@ -156,7 +162,7 @@ def factors(m, n, k, kind, dtype="f32"):
     """The factors [m, k] and [k, n]; a bias and an old result, each by its dtype."""
     rng = np.random.default_rng([SEED, m, n, k, KINDS.index(kind)])
     x, w = operand(rng, (m, k), kind, dtype), operand(rng, (k, n), kind, dtype)
-    beside = dict.fromkeys((dtype, "f32"))
+    beside = dict.fromkeys((dtype, "f64" if dtype == "f64" else "f32"))
     biases = {one: operand(rng, (n,), kind, one) for one in beside}
     return x, w, biases, {one: operand(rng, (m, n), kind, one) for one in beside}
 

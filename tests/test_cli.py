@@ -21,10 +21,10 @@ from ptxgen import tiles
 from ptxgen.build.render import render
 from ptxgen.cli import fields, main, parser, ui, work
 from ptxgen.dispatch.emit import Difference
-from ptxgen.dispatch.explain import explain
 from ptxgen.dispatch.prove import Result
 from ptxgen.golden import Goldens, Record, Usage
 from ptxgen.numerics.contract import OPERATIONS
+from ptxgen.ops.explaining import explain
 
 PROJECT = Path(__file__).parents[1]
 NAME = next(iter(tiles.SPECS))

@@ -8,10 +8,10 @@ from bits import operand, same_bits
 from interp_launch import Matrix
 
 from ptxgen import reference
-from ptxgen.dispatch.explain import explain
+from ptxgen.ops.explaining import explain
 from ptxgen.ops.launch import launch
-from ptxgen.ops.problem import Problem
 from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec import Problem
 from ptxgen.tiles import SPECS
 
 K, N = 64, 48
@@ -33,13 +33,17 @@ def test_rows_of_stride_0(m, expanded, device):
     stored = {"x": x, "w": w} | {expanded: one}
     a, b = (Matrix(device.memory, name, s.shape, s, dtype="f16") for name, s in stored.items())
     out = Matrix(device.memory, "out", (m, N), dtype="f16")
-    lds = (0 if expanded == "x" else a.pitch, 0 if expanded == "w" else b.pitch)
+    lda, ldb = 0 if expanded == "x" else a.pitch, 0 if expanded == "w" else b.pitch
     problem = Problem(
-        op="linear", storage="NN", dims=(m, N, K), lds=lds, aligns=(16, 16), own=(m, N, K),
-        shape=(m, N), swapped=False,
-    )  # fmt: skip
+        table=("NN", "rows", "half", "tc"),
+        dtype="f16",
+        values=(("M", m), ("N", N), ("K", K), ("ALIGN_A", 16), ("ALIGN_B", 16)),
+        told=(("LDA", lda), ("LDB", ldb), ("LDC", out.pitch), ("FLAGS", 0)),
+        pointers=("a", "b", "bias", "c"),
+        what=f"rows of stride 0, {m}",
+    )
     try:
-        ready = launch(problem, device, out.pitch, 0, dtype="f16", tier="tc", kernel=None)
+        ready = launch(problem, device, None)
         ready.fire(0, a.ptr, b.ptr, 0, out.ptr)
         same_bits(out.values.copy(), reference.linear(seen["x"], seen["w"]), what=f"{m} {expanded}")
     finally:
@@ -50,4 +54,4 @@ def test_rows_of_stride_0(m, expanded, device):
 def test_one_of_them_has_tensor_maps():
     """So that the test above is about pitches of 0 in tensor maps, too."""
     kernels = explain("linear", 200, N, K, dtype="f16").winner.kernels
-    assert SPECS[kernels[0]].tensor_maps
+    assert SPECS[kernels[0]].abi.maps

@@ -543,9 +543,12 @@ def test_other_architecture(target):
 
 def test_own_architecture():
     found = kernel("half-warp slices")
-    for target in ("sm_90a", "sm_90", "sm_70"):
+    for target in ("sm_90a", "sm_90"):
         text = golden(found.name).replace(".target sm_80", f".target {target}")
         assert attempt(text, found.name, edge(found.spec)) is None
+    with pytest.raises(PtxError, match=r"takes \.target sm_80 or later, the module is for sm_70"):
+        text = golden(found.name).replace(".target sm_80", ".target sm_70")
+        attempt(text, found.name, edge(found.spec))
 
 
 def parameters(text, change):

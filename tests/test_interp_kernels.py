@@ -18,27 +18,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bits import KINDS, NUMPY, same_bits
-from interp_launch import KERNELS, SEED, Case, admits, factors, oracle, run
+from interp_cases import (
+    EPILOGUES,
+    alignments,
+    check_product,
+    checks,
+    chunked,
+    representatives,
+    sizes,
+    twin,
+)
+from interp_launch import KERNELS, ROUTED, SEED, Case, admits, factors
 
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import OptionError
-from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS, TIERS
+from ptxgen.numerics.contract import ITEMSIZE, OPERATIONS, TIERS
 from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.tiles import SPECS
 
 PROJECT = Path(__file__).parents[1]
-EPILOGUES = list(itertools.product(ACTIVATIONS, (True, False)))
-"""Activation, and whether there is a bias."""
-
 every_kernel = pytest.mark.parametrize("name", sorted(KERNELS))
-
-
-def twin(name):
-    """Whether the kernel is one of bf16 but for its dtype, and so is tested less."""
-    return KERNELS[name][1].kernels[0].dtype == "f16" and name.replace("_f16_", "_bf16_") in KERNELS
-
-
 every_first = pytest.mark.parametrize("name", sorted(n for n in KERNELS if not twin(n)))
 
 
@@ -62,16 +62,19 @@ def settings(name, **changes):
 
 def check(name, case, where=None):
     """Runs ``case`` and compares it with the oracle."""
-    case = case.of(SPECS[name])
-    got, intact = run(where or device(name), name, case)
-    same_bits(got, oracle(case), seed=SEED, spec=name, what=str(case))
-    assert intact, f"{case}: wrote beside the result"
+    check_product(name, case, where or device(name))
 
 
-def sizes(spec):
-    """BM, BN, BK and stages; something for kernels that have none."""
-    names = {"bm": 32, "bn": 32, "bk": 32, "stages": 2}
-    return tuple(getattr(spec, name, other) for name, other in names.items())
+# -- every kernel -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(ROUTED))
+def test_bits(name):
+    """Every route returns the oracle's bits, on the few problems that cross all of its edges."""
+    found = checks(name)
+    assert found
+    for each in found:
+        each(device(name))
 
 
 # -- at the edges -----------------------------------------------------------------------
@@ -96,35 +99,6 @@ def edges(spec):
         (band, bn + 1, 3),
     ]
     return list(dict.fromkeys(found))
-
-
-def chunked(name):
-    """Problems whose reduction is split: evenly and not, also in more chunks than slices."""
-    layout, route = KERNELS[name]
-    spec = route.kernels[0]
-    bm, bn, _, _ = sizes(spec)
-    found = []
-    if spec.tier == "simt":
-        found.append(Case(2, bn + 3, 2085, kind="cancelling", activation="silu", extra=2))
-        if getattr(spec, "slices", 1) > 1:
-            low = ITEMSIZE[spec.dtype]
-            some_rows = Case(min(bm, 32) + 1, 5, 2048, bias=False)
-            found += [replace(found[0], kind="wide", align=(low, low)), some_rows]
-    if layout == "TN":
-        many = 1100 if getattr(spec, "slices", 1) > 1 else 270
-        uneven, even = (many, 256) if spec.tier == "simt" else (700, 512)
-        batch = Case(3, bn + 3, uneven, op="linear_wgrad", bias=False, accumulate=True)
-        found += [batch, replace(batch, m=bm + 1, n=4, k=even, accumulate=False)]
-    return found
-
-
-def alignments(dtype):
-    """Where operands may lie: the bytes that both are aligned to."""
-    low = [2**i for i in range(1, 4) if 2**i >= ITEMSIZE[dtype]]
-    if dtype == "f32":
-        low = [4]
-    pairs = [[(a, a), (a, 16), (16, a)] for a in low]
-    return list(itertools.chain(*zip(*pairs, strict=True)))
 
 
 def edge_cases(name, sms):
@@ -186,6 +160,7 @@ def store_cases(name, sms):
     return [case for case in found if admits(route, case, sms)]
 
 
+@pytest.mark.long
 @every_kernel
 def test_edges(name):
     cases = edge_cases(name, SMS)
@@ -209,9 +184,17 @@ def test_edges(name):
         assert len(set(beside)) == 4
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in sorted(KERNELS) if KERNELS[n][0] in ("NN", "TN") and not twin(n)]
-)
+STORES = [n for n in sorted(KERNELS) if KERNELS[n][0] in ("NN", "TN")]
+
+
+def some(names, *fields):
+    """Of kernels that are alike in ``fields`` one always; the others are long."""
+    shown = representatives(names, *fields)
+    rest = [pytest.param(n, marks=pytest.mark.long) for n in names if n not in shown]
+    return pytest.mark.parametrize("name", [*shown, *(p for p in rest if not twin(p.values[0]))])
+
+
+@some(STORES, "family", "split", "dtype")
 def test_stores(name):
     """How operands lie has no part in how results are stored, but for what TN adds to."""
     cases = store_cases(name, SMS)
@@ -231,6 +214,11 @@ def arguments(op, layout, m, n, k, kind, dtype):
     b = w.T if product.layout[1] == "T" else w
     pair = [np.ascontiguousarray(v) for v in (a, b)]
     return [pair[i] for i in product.operands], biases, olds
+
+
+def contract(tier, dtype):
+    """That of products in a tier, also "auto"."""
+    return CONTRACTS[AUTO_TIER[dtype] if tier == "auto" else tier][dtype]
 
 
 def options(op, layout):
@@ -264,7 +252,7 @@ def call(
     out = beside[turn // 2 % len(beside)]
     if op == "linear":
         activation, with_bias = epilogue
-        how["activation"] = activation
+        how["activation"] = activation if contract(tier, dtype).activations else None
         how["bias"] = biases[beside[turn % len(beside)]] if with_bias else None
     if op == "linear_wgrad" and turn % 2:
         also, theirs = {"out": olds[out].copy(), "accumulate": True}, {"out_old": olds[out]}
@@ -276,7 +264,7 @@ def call(
     same_bits(got, getattr(reference, op)(*given, **how, **theirs), spec=kernel, what=what)
 
 
-@every_kernel
+@some(sorted(KERNELS), "layout", "tier", "dtype")
 def test_operations(name):
     layout, route = KERNELS[name]
     spec = route.kernels[0]
@@ -330,7 +318,7 @@ numbers = pytest.mark.parametrize(
 )
 
 
-SOME = {"f32": 1, "bf16": 2, "f16": 4}
+SOME = {"f32": 1, "f64": 4, "bf16": 2, "f16": 4}
 """Of how many problems of a list each dtype takes one; they take turns."""
 
 
@@ -377,7 +365,7 @@ def test_leading_dimensions_and_empty_results():
 # -- results do not depend on how the device runs ----------------------------------------
 
 
-@every_first
+@some(sorted(KERNELS), "family", "split", "persistent", "swap")
 def test_schedules(name):
     _, route = KERNELS[name]
     bm, bn, bk, stages = sizes(route.kernels[0])
@@ -412,6 +400,7 @@ def some_kernels():
     return sorted(found.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", some_kernels())
 def test_many_schedules(name):
     layout, route = KERNELS[name]
@@ -444,9 +433,7 @@ class FewCtas(CpuDevice):
         super().launch(function, grid, block, stream, params, what)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n, (_, r) in sorted(KERNELS.items()) if walks(r.kernels[0]) and not twin(n)]
-)
+@some([n for n, (_, r) in sorted(KERNELS.items()) if walks(r.kernels[0])], "family", "split")
 def test_persistent_kernels_walk(name):
     layout, route = KERNELS[name]
     bm, bn, bk, _ = sizes(route.kernels[0])
@@ -474,16 +461,22 @@ def test_a_new_spec_is_picked_up(tmp_path):
     shutil.copy(PROJECT / "pyproject.toml", tmp_path)
     with (tmp_path / "ptxgen/tiles/simt.py").open("a") as table:
         table.write(EDIT)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider",
-         "tests/test_interp_kernels.py", "-k", "_r11"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )  # fmt: skip
+
+    def python(*argv):
+        return subprocess.run(
+            [sys.executable, *argv],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    names = python("-c", "from ptxgen.tiles import SPECS; print(*SPECS)").stdout.split()
+    (new,) = set(names) - SPECS.keys()
+    run_it = ("-m", "pytest", "-v", "-p", "no:cacheprovider", "tests/test_interp_kernels.py")
+    done = python(*run_it, "-k", new)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed" in done.stdout
-    for test in ("test_edges", "test_stores", "test_operations", "test_schedules"):
-        assert f"{test}[" in done.stdout
+    assert f"test_bits[{new}] PASSED" in done.stdout
+    for test in ("test_edges", "test_operations", "test_schedules"):
+        assert f"{test}[{new}]" in done.stdout, "no test of it, not even with --long"

@@ -292,7 +292,13 @@ def test_lines_of_inlined_calls() -> None:
 
 
 # -- kernels of the library ----------------------------------------------------------
-SMALL = "simt_nn_f32_16x32x32_2x2_w2x2l4x8_s4_tv_c4"
+SMALL = next(
+    route.name
+    for route in ROUTES["NN", "rows", "f32", "simt"]
+    if (spec := route.kernels[0]).split == "none"
+    and (spec.bm, spec.bn, spec.bk, spec.stages) == (16, 32, 32, 4)
+    and (spec.copy_a, spec.copy_b, spec.persistent) == ("transpose", "vector", False)
+)
 
 
 @functools.cache

@@ -40,7 +40,7 @@ def gpus(monkeypatch):
     monkeypatch.setattr(device, "_kinds", dict(device._kinds))
     monkeypatch.setattr(device, "_process_default", None)
     device.register("cuda", lambda: pair)
-    monkeypatch.setattr(launch, "_cubin", lambda kernel, arch: f"{kernel} {arch}".encode())
+    monkeypatch.setattr(launch, "_cubin", lambda spec, arch: f"{spec.name} {arch}".encode())
     monkeypatch.setattr(arrays, "_cuda_index", lambda ptr: 0)
     monkeypatch.setattr(run, "_tensors", set())
     monkeypatch.setattr(run, "_optional", {type(None)})

@@ -26,22 +26,24 @@ from ptxgen.bench.journal import Header, Journal, Record
 from ptxgen.bench.learn import Point, learn
 from ptxgen.dispatch import emit, generated
 from ptxgen.dispatch.choice import Choice
-from ptxgen.dispatch.emit import ARGUMENTS
-from ptxgen.dispatch.explain import explain
 from ptxgen.dispatch.prove import Prover, prove
 from ptxgen.errors import OptionError, PtxgenError, SpecError
 from ptxgen.expr import TRUE
-from ptxgen.numerics.contract import CONTRACTS, DTYPES
+from ptxgen.numerics.contract import DTYPES
 from ptxgen.ops import launch
+from ptxgen.ops.explaining import explain
 from ptxgen.runtime import get_device
-from ptxgen.spec import CHUNKS, K, M, N, Route
-from ptxgen.tiles import ROUTES
+from ptxgen.spec import CHUNKS, GemmSpec, K, M, N, Route
+from ptxgen.tiles import ROUTES, TABLES
 from ptxgen.tiles.profiles import Profile, Rule, Rules, profile_name, profiles, read, write
 
 HEADER = Header("NVIDIA H200", 132, "sm_90", "2026-01-02T03:04:05", "0123abcd", "580.1", "13.0")
 NN = ("NN", "rows", "f32", "simt")
 BATCH = ("TN", "batch", "f32", "simt")
 ALIGNED = (16, 16)
+PRODUCTS = [
+    key for key, table in TABLES.items() if isinstance(table.routes[0].kernels[0], GemmSpec)
+]
 
 
 def meter_of(us: Callable[[Case, str], float]) -> tune.Meter:
@@ -58,7 +60,7 @@ def some_tasks(keys: Sequence[tune.Key] = (NN,), shapes: str = "5x64x32,64x64x64
 
 
 # -- what is measured -----------------------------------------------------------------
-@pytest.mark.parametrize("key", ROUTES, ids=" ".join)
+@pytest.mark.parametrize("key", PRODUCTS, ids=" ".join)
 def test_tasks_are_the_kernels_that_serve(key: tune.Key) -> None:
     found = tune.tasks([key], ["all"], "sm_90", 132)
     assert len({t.problem for t in found}) == len(found) > 20
@@ -491,8 +493,8 @@ def test_committed_profiles_are_current() -> None:
 def test_a_profile_decides_on_its_gpu_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = measured_profile(NN, tmp_path)
     with dispatched(monkeypatch, emit.measured([profile])):
-        for user in ("emit", "explain"):
-            monkeypatch.setattr(f"ptxgen.dispatch.{user}.profiles", lambda: (profile,))
+        for user in ("dispatch.emit", "ops.explaining"):
+            monkeypatch.setattr(f"ptxgen.{user}.profiles", lambda: (profile,))
         assert explain("linear", 4, 4096, 4096).profile == "h200_132"
         assert "profile h200_132" in str(explain("linear", 4, 4096, 4096))
         for given in (
@@ -505,9 +507,8 @@ def test_a_profile_decides_on_its_gpu_only(tmp_path: Path, monkeypatch: pytest.M
         for m in (1, 5, 77, 5000):
             for gpu in ("NVIDIA H200", None):
                 options: Any = {"arch": "sm_90", "sms": 132, "gpu": gpu}
-                choice = dispatch.choose(
-                    "linear", "kn", m, 512, 768, align_a=16, align_b=16, **options
-                )
+                values = {"M": m, "N": 512, "K": 768, "ALIGN_A": 16, "ALIGN_B": 16}
+                choice = dispatch.choose(NN, values, **options)
                 assert choice == explain("linear", m, 512, 768, **options).choice
 
 
@@ -516,12 +517,11 @@ class dispatched:  # noqa: N801 - reads like a function
     """The library runs by these tables on an H200, and on the CPU device, which stands for one."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tables: Sequence[emit.Table]) -> None:
-        functions: dict[Any, Any] = {}
-        for table in tables:
-            namespace: dict[str, Any] = {}
-            exec(emit.sources([table])[f"{table.module}.py"], namespace)
-            functions[table.key] = namespace["BY_ARCH"]
-        monkeypatch.setattr(generated, "MEASURED", {("NVIDIA H200", 132): functions})
+        made = {f"tuned {table.module}": emit.functions(table) for table in tables}
+        modules = dict(zip((table.key for table in tables), made, strict=True))
+        real = dispatch.functions_of
+        monkeypatch.setattr(dispatch, "functions_of", lambda name: made.get(name) or real(name))
+        monkeypatch.setattr(generated, "MEASURED", {("NVIDIA H200", 132): modules})
 
     def __enter__(self) -> None:
         self.forget()
@@ -530,7 +530,6 @@ class dispatched:  # noqa: N801 - reads like a function
         self.forget()
 
     def forget(self) -> None:
-        dispatch._dispatch.cache_clear()
         get_device("cpu").prepared.clear()
 
 
@@ -541,27 +540,30 @@ def permuted(key: tune.Key, seed: int) -> tuple[Route, ...]:
     rng.shuffle(routes)
     rules = [route.prefer for route in routes]
     rng.shuffle(rules)
-    dealt = [dataclasses.replace(r, prefer=p) for r, p in zip(routes, rules, strict=True)]
-    return (*dealt, *(dataclasses.replace(r, prefer=TRUE) for r in ROUTES[key]))
+    dealt = [r.preferred(p, r.reason) for r, p in zip(routes, rules, strict=True)]
+    return (*dealt, *(r.preferred(TRUE, r.reason) for r in ROUTES[key]))
 
 
 @pytest.mark.parametrize("key", ROUTES, ids=" ".join)
 def test_whatever_the_rules_the_kernels_are_of_one_contract_and_correct(key: tune.Key) -> None:
     """So that the tests which force every kernel cover every order of the rules."""
     for seed in range(3):
-        (table,) = emit.tables({key: permuted(key, seed)})
+        (table,) = emit.tables({key: dataclasses.replace(TABLES[key], routes=permuted(key, seed))})
         namespace: dict[str, Any] = {}
         exec(emit.sources([table])[f"{table.module}.py"], namespace)
         problems = Prover(table).shapes(seed)
         for _ in range(300):
             problem = next(problems)
-            choice = namespace["BY_ARCH"]["sm_90"](*(problem[name] for name in ARGUMENTS))
+            choice = namespace["BY_ARCH"]["sm_90"](
+                *(problem[name] for name in table.space.arguments)
+            )
             if choice is None:  # as with the table itself: no kernel takes it
                 continue
             route = table.routes[choice.route]
-            env = table.environment(problem)
-            assert route.requires.evaluate(env) and choice.chunk == env["CHUNK"]
-            assert route.kernels[0].contract == CONTRACTS[key[3]]
+            assert route.requires.evaluate(table.space.environment(problem))
+            assert {k.contract for k in route.kernels} == {
+                TABLES[key].routes[0].kernels[0].contract
+            }
 
 
 def results(x: Any, w: Any, dy: Any, tier: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -579,7 +581,10 @@ def operands(dtype: str, *shapes: tuple[int, int]) -> list[np.ndarray]:
     return [rng.standard_normal(s, dtype=np.float32).astype(name) for s in shapes]
 
 
-@pytest.mark.parametrize(("dtype", "tier"), sorted({key[2:] for key in ROUTES}))
+@pytest.mark.parametrize(
+    ("dtype", "tier"),
+    sorted({(dtype, key[3]) for key in PRODUCTS for dtype in TABLES[key].dtypes}),
+)
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 40, 24), (5, 64, 32), (33, 20, 7)])
 def test_permuting_the_rules_changes_no_bit(
     dtype: str, tier: str, m: int, k: int, n: int, monkeypatch: pytest.MonkeyPatch
@@ -587,9 +592,9 @@ def test_permuting_the_rules_changes_no_bit(
     arrays = operands(dtype, (m, k), (k, n), (m, n))
     used: set[tuple[str, tuple[str, ...]]] = set()
 
-    def choose(op: str, *arguments: Any, **options: Any) -> Choice:
-        choice = dispatch.choose(op, *arguments, **options)
-        used.add((op, choice.kernels))
+    def choose(table: tune.Key, values: Any, **options: Any) -> Choice:
+        choice = dispatch.choose(table, values, **options)
+        used.add((options["what"].split()[0], choice.kernels))
         return choice
 
     monkeypatch.setattr(launch, "choose", choose)
@@ -598,8 +603,10 @@ def test_permuting_the_rules_changes_no_bit(
             tables = [
                 dataclasses.replace(t, gpu=("NVIDIA H200", 132), archs=("sm_90",))
                 for key in ROUTES
-                if key[2:] == (dtype, tier)
-                for t in emit.tables({key: permuted(key, seed)})
+                if key in PRODUCTS and key[3] == tier and dtype in TABLES[key].dtypes
+                for t in emit.tables(
+                    {key: dataclasses.replace(TABLES[key], routes=permuted(key, seed))}
+                )
             ]
             with dispatched(monkeypatch, tables):
                 bits: dict[str, set[bytes]] = {}
@@ -687,7 +694,10 @@ def test_expressions_of_rules() -> None:
 
 # -- with a GPU ------------------------------------------------------------------------
 @pytest.mark.gpu
-@pytest.mark.parametrize(("dtype", "tier"), sorted({key[2:] for key in ROUTES}))
+@pytest.mark.parametrize(
+    ("dtype", "tier"),
+    sorted({(dtype, key[3]) for key in PRODUCTS for dtype in TABLES[key].dtypes}),
+)
 def test_the_command_measures(
     dtype: str, tier: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from ptxgen.build.render import render
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
-from ptxgen.spec import ARCHITECTURES, LAYOUTS, MapBox
+from ptxgen.spec import ARCHITECTURES, LAYOUTS
 from ptxgen.spec.wgmma import SPLITS, Operand, WgmmaSpec
 from ptxgen.tiles import wgmma
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from registries import registries_kept
 from toy import thrice
 
 import ptxgen
@@ -15,7 +16,7 @@ from ptxgen import cli, dispatch, golden, tiles
 from ptxgen.build.render import source
 from ptxgen.dispatch import emit, read
 from ptxgen.errors import OptionError, ShapeError, SpecError
-from ptxgen.ops import OPS, register
+from ptxgen.ops import register
 from ptxgen.ops.explaining import explain
 from ptxgen.ops.run import caller
 from ptxgen.runtime.cpu import CpuDevice
@@ -27,13 +28,9 @@ KEY = ("toy", "f32")
 @pytest.fixture
 def toy():
     """The operation, registered as long as a test runs."""
-    registries = (tiles.TABLES, tiles.ROUTES, tiles.SPECS, OPS, dispatch._installed)
-    before = [dict(registry) for registry in registries]
-    register(thrice.OP, thrice.TABLES)
-    yield caller(thrice.OP)
-    for registry, content in zip(registries, before, strict=True):
-        registry.clear()
-        registry.update(content)
+    with registries_kept():
+        register(thrice.OP, thrice.TABLES)
+        yield caller(thrice.OP)
 
 
 def run(toy, x, *, outs=(None, None), amount=1.0, kernel=None):

@@ -9,11 +9,14 @@ import importlib.util
 import io
 import re
 import shlex
+import subprocess
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from registries import registries_kept
 from test_imports import ROOMS, ROOT
 
 from ptxgen.cli import main, parser
@@ -25,8 +28,6 @@ DOCUMENTS = sorted(
     p.relative_to(CHECKOUT) for p in (*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md"))
 )
 ARCHITECTURE = Path("docs/architecture.md")
-# Its Python blocks show where a line goes, not a whole program.
-EXCERPTS = {Path("docs/adding-a-kernel.md")}
 
 
 class Block(NamedTuple):
@@ -49,20 +50,19 @@ def blocks(document: Path, language: str) -> Iterator[Block]:
             yield Block(info[1:], found[2], text.count("\n", 0, found.start(2)) + 1)
 
 
+def programs(document: Path, *, gpu: bool) -> list[Block]:
+    """The runnable Python of this kind."""
+    return [b for b in blocks(document, "python") if b.info == (["gpu"] if gpu else [])]
+
+
 def with_python(*, gpu: bool) -> list[Path]:
-    """The documents with runnable Python of this kind."""
-    return [
-        d
-        for d in DOCUMENTS
-        if d not in EXCERPTS and any(("gpu" in b.info) == gpu for b in blocks(d, "python"))
-    ]
+    """The documents that have such."""
+    return [d for d in DOCUMENTS if programs(d, gpu=gpu)]
 
 
 def execute(document: Path, *, gpu: bool) -> None:
     """Runs a document's blocks, each in a namespace of its own: a reader copies one of them."""
-    for block in blocks(document, "python"):
-        if ("gpu" in block.info) != gpu:
-            continue
+    for block in programs(document, gpu=gpu):
         where = f"{document}:{block.line}"
         if block.text.startswith(">>>"):
             example = doctest.DocTestParser().get_doctest(
@@ -73,8 +73,9 @@ def execute(document: Path, *, gpu: bool) -> None:
             assert not failed, report.getvalue()
         else:
             # The lines before it make a traceback show the document's line.
-            code = compile("\n" * (block.line - 1) + block.text, str(document), "exec")
-            with contextlib.redirect_stdout(io.StringIO()):
+            text = "\n" * (block.line - 1) + block.text
+            code = compile(text, str(document), "exec", dont_inherit=True)
+            with contextlib.redirect_stdout(io.StringIO()), registries_kept():
                 exec(code, {"__name__": where})
 
 
@@ -93,9 +94,31 @@ def test_python_runs_on_the_gpu(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_python_parses(document: Path) -> None:
     for block in blocks(document, "python"):
-        assert set(block.info) <= {"gpu"}, f"{document}:{block.line}: {block.info}"
         if not block.text.startswith(">>>"):
-            ast.parse(block.text, f"{document}:{block.line}")
+            ast.parse(textwrap.dedent(block.text), f"{document}:{block.line}")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_excerpts_are_of_the_code(document: Path) -> None:
+    """A block of Python is a program, one that needs a GPU, or what a file has: "from FILE"."""
+    for block in blocks(document, "python"):
+        match block.info:
+            case ["from", name]:
+                assert block.text in read(Path(name)), f"{document}:{block.line}: {name} has not"
+            case info:
+                assert info in ([], ["gpu"]), f"{document}:{block.line}: {info}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_edits_fit_the_code(document: Path) -> None:
+    """What a recipe would have people edit ("diff edit") is there."""
+    for block in blocks(document, "diff"):
+        if block.info == ["edit"]:
+            apply = ["git", "apply", "--check", "-"]
+            done = subprocess.run(
+                apply, input=block.text, cwd=CHECKOUT, capture_output=True, text=True
+            )
+            assert done.returncode == 0, f"{document}:{block.line}: {done.stderr}"
 
 
 def anchors(document: Path) -> set[str]:

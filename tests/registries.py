@@ -1,0 +1,22 @@
+"""The registries of tables, kernels and operations, which tests may add to."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from ptxgen import dispatch, tiles
+from ptxgen.ops import OPS
+
+
+@contextlib.contextmanager
+def registries_kept() -> Iterator[None]:
+    """What is registered in here is forgotten afterwards."""
+    registries = (tiles.TABLES, tiles.ROUTES, tiles.SPECS, OPS, dispatch._installed)
+    before = [dict(registry) for registry in registries]
+    try:
+        yield
+    finally:
+        for registry, content in zip(registries, before, strict=True):
+            registry.clear()
+            registry.update(content)

@@ -11,7 +11,7 @@ import pytest
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import BATCH64, FMA64, ROWS64, Plan
-from ptxgen.spec.base import ARCHITECTURES, LAYOUTS
+from ptxgen.spec import ARCHITECTURES, LAYOUTS
 from ptxgen.spec.f64 import F64_SPLITS, UNITS, F64ReduceSpec, F64Spec
 from ptxgen.tiles import f64
 

@@ -9,23 +9,24 @@ import numpy as np
 from bits import NUMPY
 
 from ptxgen.build.compile import compile_cubin
-from ptxgen.numerics.contract import ITEMSIZE, OPERATIONS
+from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS
 from ptxgen.reference.dot16 import tensor_core
 from ptxgen.runtime import Parameters, get_device, torch_current
-from ptxgen.tiles import ROUTES
+from ptxgen.spec import GemmSpec
+from ptxgen.tiles import TABLES
 
-POISON = {4: 0x7FC5A5A5, 2: 0x7FE5}
+POISON = {8: 0x7FF8A5A5A5A5A5A5, 4: 0x7FC5A5A5, 2: 0x7FE5}
 """A NaN, by bytes of an element. Read by mistake it spoils sums; overwritten by mistake, or not
 at all, it shows."""
 BAND = 128
 """Elements before and behind every guarded array."""
-NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+NAMES = {"f32": "float32", "f64": "float64", "bf16": "bfloat16", "f16": "float16"}
 """The dtypes as torch calls them."""
 
 
 def integers(torch, tensor):
     """The bits of a tensor."""
-    return tensor.view({4: torch.int32, 2: torch.int16}[tensor.element_size()])
+    return tensor.view({8: torch.int64, 4: torch.int32, 2: torch.int16}[tensor.element_size()])
 
 
 def from_host(torch, values):
@@ -50,7 +51,7 @@ class Guarded:
     def __init__(self, torch, rows, columns, *, dtype="f32", pitch=None, offset=0, values=None):
         pitch = max(pitch or columns, columns, 1)
         total = 2 * BAND + offset + rows * pitch
-        kind = {4: torch.int32, 2: torch.int16}[ITEMSIZE[dtype]]
+        kind = {8: torch.int64, 4: torch.int32, 2: torch.int16}[ITEMSIZE[dtype]]
         self.poison = POISON[ITEMSIZE[dtype]]
         self.bits = torch.full((total,), self.poison, dtype=kind, device="cuda")
         place = (rows, columns), (pitch, 1), BAND + offset
@@ -109,6 +110,15 @@ extern "C" __global__ void naive(
     *out = accumulate ? __fadd_rn(total, *out) : total;
 }
 """
+
+SOURCE64 = (
+    SOURCE.replace("naive", "naive64")
+    .replace("float", "double")
+    .replace("0.0f", "0.0")
+    .replace("__fmaf_rn", "__fma_rn")
+    .replace("__fadd_rn", "__dadd_rn")
+)
+"""The same in f64."""
 
 SOURCE16 = r"""
 // FRACTION and BIAS of the operands' format; TERMS, BITS and FLOOR of the tensor cores.
@@ -214,7 +224,7 @@ _PARAMS = struct.Struct("<4Q5q5I")
 def plain_source(dtype, tier, arch):
     """The source and name of a contract's plain kernel."""
     if tier == "simt":
-        return SOURCE, "naive"
+        return (SOURCE64, "naive64") if dtype == "f64" else (SOURCE, "naive")
     core, name = tensor_core(arch), f"naive16_{dtype}_{arch}"
     fraction, bias = {"bf16": (7, 127), "f16": (10, 15)}[dtype]
     values = {"FRACTION": fraction, "BIAS": bias, "NAME": name}
@@ -237,15 +247,16 @@ def naive(
     """``a @ b`` of two matrices of any strides, in a tier's contract, one thread per output.
 
     ``bias`` and ``out`` (an old result, if ``accumulate``) may have any dtype. The result is in
-    f32 (``out`` itself then, if there is one), or rounded to ``out_dtype``.
+    f32 (of f64 operands, f64; ``out`` itself then, if there is one), or rounded to ``out_dtype``.
     """
     dtype = next(short for short, name in NAMES.items() if a.dtype == getattr(torch, name))
-    a, b = (x.float() if tier == "simt" else x for x in (a, b))
+    real = torch.float64 if dtype == "f64" else torch.float32
+    a, b = (x.to(real) if tier == "simt" else x for x in (a, b))
     a, b = (x if x.stride(1) == 1 else x.contiguous() for x in (a, b))  # only for speed
-    bias = None if bias is None else bias.float()
+    bias = None if bias is None else bias.to(real)
     (m, k), n = a.shape, b.shape[1]
-    total = torch.empty((m, n), dtype=torch.float32, device=a.device) if out is None else out
-    total = total.float()
+    total = torch.empty((m, n), dtype=real, device=a.device) if out is None else out
+    total = total.to(real)
     if m * n:
         device = get_device(f"cuda:{a.get_device()}")
         packed = _PARAMS.pack(
@@ -260,9 +271,12 @@ def naive(
     return total.to(getattr(torch, NAMES[out_dtype]))
 
 
-def chunk_of(op, rows, columns, length, tier="simt"):
-    """The contract's chunk length for the product [rows, length] x [length, columns] of ``op``."""
-    plan = OPERATIONS[op].plan(tier)
+def chunk_of(op, rows, columns, length, tier="simt", dtype=None):
+    """The contract's chunk length for the product [rows, length] x [length, columns] of ``op``.
+
+    ``dtype`` may be left away where all of the tier have the same contract, but for f64.
+    """
+    plan = OPERATIONS[op].plan(CONTRACTS[tier][dtype or "bf16"])
     return plan.chunk_length(max(rows, 1), max(columns, 1), max(length, 1))
 
 
@@ -278,15 +292,23 @@ def same_on_gpu(torch, got, expected):
 
 # -- kernels ----------------------------------------------------------------------------
 def first_kernels():
-    """The routes by the name of their first kernel, with the layout of their operands."""
-    return {r.name: (layout, r) for (layout, *_), table in ROUTES.items() for r in table}
+    """The routes of products, of every dtype, by the name of their first kernel, with the layout
+    of their operands.
+    """
+    twins = (
+        route.of(dtype)
+        for table in TABLES.values()
+        for dtype in table.dtypes
+        for route in table.routes
+    )
+    return {r.name: (r.kernels[0].layout, r) for r in twins if isinstance(r.kernels[0], GemmSpec)}
 
 
 def admits(route, op, m, n, k, *, align, sms):
     """Whether every kernel of ``route`` is correct for the product [m, k] x [k, n] of ``op``."""
     align = align if k else 16  # nothing is read of empty operands
     values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": align, "ALIGN_B": align, "SMS": sms}
-    plan = OPERATIONS[op].plan(route.kernels[0].tier)
+    plan = OPERATIONS[op].plan(route.kernels[0].contract)
     return route.requires.evaluate(plan.environment(values))
 
 

@@ -21,7 +21,7 @@ from ptxgen.bench.cases import GROUPS, Case, Shape
 from ptxgen.bench.results import Limits, Sample
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
-from ptxgen.numerics.contract import OPERATIONS
+from ptxgen.numerics.contract import FMA, OPERATIONS, TIERS
 from ptxgen.ops.explaining import pose
 from ptxgen.tiles import ROUTES
 
@@ -389,7 +389,7 @@ def product(m: int, n: int, k: int, seed: int = 0) -> tuple[Any, FakeArray, int]
     a = generator.standard_normal((m, k), dtype=np.float32)
     b = generator.standard_normal((k, n), dtype=np.float32)
     operands = SimpleNamespace(stored=lambda layout: (FakeArray(a), FakeArray(b)))
-    chunk = OPERATIONS["linear"].plan("simt").chunk_length(m, n, k)
+    chunk = OPERATIONS["linear"].plan(FMA).chunk_length(m, n, k)
     return operands, FakeArray(reference.matmul(a, b)), chunk
 
 
@@ -721,7 +721,9 @@ def test_routes_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 # -- with a GPU ---------------------------------------------------------------------
 @pytest.mark.gpu
-@pytest.mark.parametrize(("dtype", "tier"), sorted({key[2:] for key in ROUTES}))
+@pytest.mark.parametrize(
+    ("dtype", "tier"), sorted((d, t) for t, dtypes in TIERS.items() for d in dtypes)
+)
 def test_commands_run(
     dtype: str, tier: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

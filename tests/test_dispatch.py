@@ -229,7 +229,7 @@ def test_choose_maps_operations_to_products(op: str, layout: str, dtype: str, ti
     storage, plan, order = PRODUCTS[op, layout]
     rng = random.Random(SEED)
     for arch in ARCHITECTURES:
-        function = TABLES[table_of(storage, plan, dtype, tier)][arch]
+        function = functions_of(TABLES[table_of(storage, plan, dtype, tier)])[arch]
         for _ in range(50):
             m, n, k = (int(2 ** rng.uniform(0, 31)) for _ in range(3))
             dims = {"m": m, "n": n, "k": k}

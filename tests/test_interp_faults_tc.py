@@ -39,7 +39,7 @@ from ptxgen.errors import (
     StepLimitFault,
     UninitializedFault,
 )
-from ptxgen.numerics.contract import OPERATIONS
+from ptxgen.numerics.contract import OPERATIONS, TC16
 from ptxgen.runtime.cpu import CpuDevice
 
 mma = functools.partial(smallest, family="mma", dtype="bf16")
@@ -111,7 +111,7 @@ def whole(spec):
 
 def chunks(spec, m, n):
     """Two chunks, of which each CTA of a cluster has one."""
-    chunks_of = OPERATIONS["linear_wgrad"].plan("tc").chunks
+    chunks_of = OPERATIONS["linear_wgrad"].plan(TC16).chunks
     k = next(k for k in range(0, 1 << 12, spec.bk) if chunks_of(m, n, k) == 2)
     return Case(m, n, k, op="linear_wgrad", bias=False)
 

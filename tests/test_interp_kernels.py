@@ -33,7 +33,7 @@ from interp_launch import KERNELS, ROUTED, SEED, Case, admits, factors
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import OptionError
-from ptxgen.numerics.contract import ITEMSIZE, OPERATIONS, TIERS
+from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, ITEMSIZE, OPERATIONS, TIERS
 from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.tiles import SPECS
 

@@ -23,14 +23,19 @@ from ptxgen import reference
 from ptxgen.build.compile import Job, compile_many
 from ptxgen.build.render import render
 from ptxgen.errors import OptionError
-from ptxgen.numerics.contract import ACTIVATIONS
+from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.ops.gemm import table_of
 from ptxgen.ops.launch import architecture, launch
-from ptxgen.ops.problem import Problem
 from ptxgen.runtime import get_device
-from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
-from ptxgen.tiles import ROUTES, SPECS
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32, GemmSpec, Problem
+from ptxgen.tiles import SPECS, TABLES
 
-NUMPY = {"f32": np.dtype(np.float32), "bf16": np.dtype(bfloat16), "f16": np.dtype(np.float16)}
+NUMPY = {
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "bf16": np.dtype(bfloat16),
+    "f16": np.dtype(np.float16),
+}
 DEVICE: Any = get_device("cuda")
 Array = np.ndarray[Any, Any]
 
@@ -85,11 +90,11 @@ def shapes(spec: Any) -> Iterator[tuple[int, int, int]]:
 
 def run(name: str, layout: str, m: int, n: int, k: int, aligned: bool, rng: Any) -> str | None:
     """Whether the bits are "same" or "different"; None where the kernel is not correct."""
-    dtype, tier = SPECS[name].dtype, SPECS[name].tier
+    dtype, tier, contract = SPECS[name].dtype, SPECS[name].tier, SPECS[name].contract
     turn = m + n + k
-    kind = NUMPY[dtype]
-    kind_bias, kind_out = (NUMPY[dtype if i % 2 else "f32"] for i in (turn, turn // 2))
-    activation = ACTIVATIONS[turn % len(ACTIVATIONS)]
+    kind, beside = NUMPY[dtype], NUMPY["f64" if dtype == "f64" else "f32"]
+    kind_bias, kind_out = (kind if i % 2 else beside for i in (turn, turn // 2))
+    activation = ACTIVATIONS[turn % len(ACTIVATIONS)] if contract.activations else "none"
 
     def random(shape: tuple[int, int], to: Any) -> Array:
         return np.asarray(rng.standard_normal(shape, dtype=np.float32).astype(to))
@@ -104,18 +109,21 @@ def run(name: str, layout: str, m: int, n: int, k: int, aligned: bool, rng: Any)
         return Buffer(values, 0, -(-n // unit) * unit) if aligned else Buffer(values, 1, n + 1)
 
     def fire(op: str, out: Buffer, vector: Buffer | None, flags: int) -> None:
-        flags |= OUT_F32 if out.dtype == np.float32 else 0
+        flags |= OUT_F32 if out.dtype != kind else 0
+        table = table_of(layout, OPERATIONS[op].plan_name, dtype, tier)
+        assert table is not None, "every layout is served"
+        aligns = (a.align, b.align) if k else (16, 16)
+        values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": aligns[0], "ALIGN_B": aligns[1]}
+        told = {"LDA": a.pitch, "LDB": b.pitch, "LDC": out.pitch, "FLAGS": flags, "K": k}
         problem = Problem(
-            op=op,
-            storage=layout,
-            dims=(m, n, k),
-            lds=(a.pitch, b.pitch),
-            aligns=(a.align, b.align) if k else (16, 16),
-            own=(m, n, k),
-            shape=(m, n),
-            swapped=False,
+            table=table,
+            dtype=dtype,
+            values=tuple(values.items()),
+            told=tuple(told.items()),
+            pointers=("a", "b", "bias", "c"),
+            what=f"{op} {m} {n} {k}",
         )
-        prepared = launch(problem, DEVICE, out.pitch, flags, dtype=dtype, tier=tier, kernel=name)
+        prepared = launch(problem, DEVICE, name)
         prepared.fire(0, a.ptr, b.ptr, vector.ptr if vector else 0, out.ptr)
 
     x, w, bias = random((m, k), kind), random((k, n), kind), random((1, n), kind_bias)
@@ -125,12 +133,12 @@ def run(name: str, layout: str, m: int, n: int, k: int, aligned: bool, rng: Any)
     how: dict[str, Any] = {"tier": tier, "out_dtype": kind_out.name, "arch": DEVICE.arch}
     try:
         flags = ACTIVATIONS.index(activation) << ACTIVATION_SHIFT
-        flags |= BIAS_F32 if kind_bias == np.float32 else 0
+        flags |= BIAS_F32 if kind_bias != kind else 0
         fire("linear", held[3], held[2], flags)
         expected = reference.linear(x, w, bias[0], activation=activation, **how)
         pairs = [(held[3].read(), expected)]
         if n % 8 == 0:  # without bias and activation, kernels have shorter ways out
-            for to in dict.fromkeys((kind, NUMPY["f32"])):
+            for to in dict.fromkeys((kind, beside)):
                 held.append(result(nothing.astype(to)))
                 fire("linear", held[-1], None, 0)
                 how["out_dtype"] = to.name
@@ -158,11 +166,18 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a regular expression for kernel names")
     pattern = re.compile(parser.parse_args().only)
     arch = architecture(DEVICE)
+    twins = [
+        route.of(dtype)
+        for table in TABLES.values()
+        for dtype in table.dtypes
+        for route in table.routes
+    ]
     routes = {
-        r.name: (layout, r)
-        for (layout, *_), table in ROUTES.items()
-        for r in table
-        if pattern.search(r.name) and all(kernel.runs_on(arch) for kernel in r.kernels)
+        r.name: (r.kernels[0].layout, r)
+        for r in twins
+        if isinstance(r.kernels[0], GemmSpec)
+        and pattern.search(r.name)
+        and all(kernel.runs_on(arch) for kernel in r.kernels)
     }
     names = {kernel.name for _, r in routes.values() for kernel in r.kernels}
     compile_many([Job(render(SPECS[name]), name, DEVICE.arch) for name in sorted(names)])

@@ -28,7 +28,8 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError
-from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE, TENSOR_CORES, TIERS
+from ptxgen.numerics.contract import ACTIVATIONS, CONTRACTS, ITEMSIZE, TENSOR_CORES, TIERS
+from ptxgen.ops.explaining import pose
 from ptxgen.ops.launch import architecture
 from ptxgen.runtime import get_device
 
@@ -87,14 +88,25 @@ def torch_type(dtype):
 
 
 def beside(dtype, turn):
-    """The dtype of a bias or result beside operands of ``dtype``: theirs, or f32."""
-    return "f32" if turn % 2 else dtype
+    """The dtype of a bias or result beside operands of ``dtype``: theirs, or f32 (not of f64)."""
+    return "f32" if turn % 2 and dtype != "f64" else dtype
 
 
 def twin(name):
     """Whether the kernel is one of bf16 but for its dtype, and so is tested less."""
-    found = ROUTES_BY_NAME[name][1].kernels[0].dtype
-    return found == "f16" and name.replace("_f16_", "_bf16_") in ROUTES_BY_NAME
+    spec = ROUTES_BY_NAME[name][1].kernels[0]
+    return spec.dtype == "f16" and spec.of("bf16").name in ROUTES_BY_NAME
+
+
+def turn_of(name):
+    """Which third of the problems a twin is tested on: each of them by some."""
+    return sorted(ROUTES_BY_NAME).index(name) % 3
+
+
+def activated(turn, dtype, tier):
+    """An activation by turns, of a contract that has them."""
+    has = CONTRACTS[tier][dtype].activations
+    return ACTIVATIONS[turn % len(ACTIVATIONS)] if has else "none"
 
 
 @functools.lru_cache(maxsize=128)
@@ -102,7 +114,7 @@ def case(m, n, k, kind, dtype="f32"):
     """Operands of a product, on the host; bias and old result in their dtype and in f32."""
     rng = np.random.default_rng([SEED, m, n, k, KINDS.index(kind)])
     x, w = operand(rng, (m, k), kind, dtype), operand(rng, (k, n), kind, dtype)
-    both = dict.fromkeys((dtype, "f32"))
+    both = dict.fromkeys((dtype, beside(dtype, 1)))
     biases = {one: operand(rng, (n,), kind, one) for one in both}
     return x, w, biases, {one: operand(rng, (m, n), kind, one) for one in both}
 
@@ -145,7 +157,7 @@ def test_the_plain_kernel_is_the_oracle(kind, dtype, tier, device):
             torch,
             cuda(x),
             cuda(w.T).T,
-            chunk_of("linear", m, n, k, tier),
+            chunk_of("linear", m, n, k, tier, dtype),
             bias=cuda(biases[bias]),
             tier=tier,
             out_dtype=out,
@@ -169,7 +181,7 @@ SMALL = (
 
 def alignments(dtype, turn):
     """16 bytes, and one of the others, in turn."""
-    others = (4,) if dtype == "f32" else (2, 4, 8)
+    others = {2: (2, 4, 8), 4: (4,), 8: (8,)}[ITEMSIZE[dtype]]
     return 16, others[turn % len(others)]
 
 
@@ -187,7 +199,8 @@ def forced(run, name, op, m, n, k, align, device):
     if admits(route, op, m, n, k, align=align, sms=device.sms):
         run()
         return True
-    assert align < 16 or chunk_of(op, m, n, k, tier) < k, f"{name} refuses {m, n, k}"
+    dtype = route.kernels[0].dtype
+    assert align < 16 or chunk_of(op, m, n, k, tier, dtype) < k, f"{name} refuses {m, n, k}"
     with pytest.raises(OptionError, match="it requires"):
         run()
     return False
@@ -203,10 +216,10 @@ def test_forced_kernel_equals_the_oracle(name, device):
     layout, route = ROUTES_BY_NAME[name]
     dtype, tier = route.kernels[0].dtype, route.kernels[0].tier
     for i, ((m, n, k), kind) in enumerate(itertools.product(SMALL, KINDS)):
-        if twin(name) and i % 3 != len(name) % 3:
+        if twin(name) and i % 3 != turn_of(name):
             continue
         x, w, biases, _ = case(m, n, k, kind, dtype)
-        activation = ACTIVATIONS[(i + i // 5) % len(ACTIVATIONS)]
+        activation = activated(i + i // 5, dtype, tier)
         for turn, align in enumerate(alignments(dtype, i)):
             bias, kind_out = beside(dtype, i), beside(dtype, i // 2 + turn)
             how = {"dtype": dtype, "align": align}
@@ -230,7 +243,7 @@ def test_forced_kernel_at_the_edges_of_its_tile(name, device):
     layout, route = ROUTES_BY_NAME[name]
     dtype, tier = route.kernels[0].dtype, route.kernels[0].tier
     for i, (m, n, k) in enumerate(edge_shapes(route.kernels[0])):
-        if twin(name) and i % 3 != len(name) % 3:
+        if twin(name) and i % 3 != turn_of(name):
             continue
         x, w, biases, _ = case(m, n, k, "normal", dtype)
         for align in alignments(dtype, i):
@@ -244,7 +257,7 @@ def test_forced_kernel_at_the_edges_of_its_tile(name, device):
             if not forced(run, name, "linear", m, n, k, align, device):
                 continue
             what = f"linear {m, n, k} align={align}"
-            chunk = chunk_of("linear", m, n, k, tier)
+            chunk = chunk_of("linear", m, n, k, tier, dtype)
             expected = naive(torch, a, b, chunk, bias=some_bias, tier=tier, out_dtype=kind_out)
             if not same_on_gpu(torch, out.view, expected):
                 got, wanted = to_host(torch, out.view), to_host(torch, expected)
@@ -262,7 +275,7 @@ def test_forced_kernel_accumulates(name, device):
     shapes = [(s, kind) for s in (*SMALL, (70, 41, 0)) for kind in KINDS]
     shapes += [(s, "normal") for s in edge_shapes(route.kernels[0])[::3]]
     for i, ((m, n, k), kind) in enumerate(shapes):
-        if twin(name) and i % 3 != len(name) % 3:
+        if twin(name) and i % 3 != turn_of(name):
             continue
         x, dy, _, olds = case(m, n, k, kind, dtype)
         for align in alignments(dtype, i):
@@ -279,7 +292,7 @@ def test_forced_kernel_accumulates(name, device):
             if m * n * k < 10**6:
                 expected = oracle_wgrad(m, n, k, kind, dtype, tier, kind_out, architecture(device))
             else:
-                chunk = chunk_of("linear_wgrad", m, n, k, tier)
+                chunk = chunk_of("linear_wgrad", m, n, k, tier, dtype)
                 how = {"out": cuda(old), "accumulate": True, "tier": tier, "out_dtype": kind_out}
                 expected = to_host(torch, naive(torch, a.T, b, chunk, **how))
             same_bits(to_host(torch, out.view), expected, seed=SEED, spec=name, what=what)
@@ -369,7 +382,7 @@ def test_tensor_core_kernels_agree_on_millions_of_hard_numbers(dtype, kind, layo
     same_bits(ours, sample, seed=SEED, spec="naive", what=f"{kind} {dtype}")
 
 
-@numbers
+@pytest.mark.parametrize(("dtype", "tier"), [n for n in NUMBERS if n[0] != "f64"])
 def test_close_to_float64(dtype, tier, device):
     """Sums too long for the oracle: no further from exact ones than the contract's steps allow."""
     m, k, n = 300, 3000, 500
@@ -379,7 +392,7 @@ def test_close_to_float64(dtype, tier, device):
         y = random(inner if op == "linear" else rows, columns, dtype=dtype)
         left = x if op == "linear" else x.T
         got = getattr(ptxgen, op)(x, y, tier=tier, out_dtype="float32")
-        chunk = chunk_of(op, *left.shape[:1], y.shape[1], left.shape[1], tier)
+        chunk = chunk_of(op, *left.shape[:1], y.shape[1], left.shape[1], tier, dtype)
         exact, bound = sums_and_bound(torch, left.double(), y.double(), chunk, core)
         assert bool(((got.double() - exact).abs() <= bound).all())
         rounded = getattr(ptxgen, op)(x, y, tier=tier, out_dtype=NAMES[dtype])
@@ -398,7 +411,8 @@ LARGE = (
 
 
 def random(*shape, dtype="f32"):
-    values = torch.randn(shape, device="cuda", generator=generator())
+    of = torch.float64 if dtype == "f64" else torch.float32
+    values = torch.randn(shape, device="cuda", generator=generator(), dtype=of)
     return values.to(torch_type(dtype))
 
 
@@ -419,19 +433,22 @@ def test_large_products(m, k, n, dtype, tier):
         pytest.skip("as bf16, of which all are tested")
     x, dy = random(m, k, dtype=dtype), random(m, n, dtype=dtype)
     how, plain = {"tier": tier}, {"tier": tier, "out_dtype": dtype}
+    summed = {"tier": tier, "out_dtype": beside(dtype, 1)}  # of weight gradients
     for layout in ("kn", "nk"):
         w = random(*((k, n) if layout == "kn" else (n, k)), dtype=dtype)
         matrix = w if layout == "kn" else w.T
-        expected = naive(torch, x, matrix, chunk_of("linear", m, n, k, tier), **plain)
+        expected = naive(torch, x, matrix, chunk_of("linear", m, n, k, tier, dtype), **plain)
         got = ptxgen.linear(x, w, layout=layout, **how)
         compare(got, expected, f"linear {m, n, k} {layout}")
-        expected = naive(torch, dy, matrix.T, chunk_of("linear_dgrad", m, k, n, tier), **plain)
+        expected = naive(
+            torch, dy, matrix.T, chunk_of("linear_dgrad", m, k, n, tier, dtype), **plain
+        )
         got = ptxgen.linear_dgrad(dy, w, layout=layout, **how)
         compare(got, expected, f"linear_dgrad {m, n, k} {layout}")
-    expected = naive(torch, x.T, dy, chunk_of("linear_wgrad", k, n, m, tier), tier=tier)
+    expected = naive(torch, x.T, dy, chunk_of("linear_wgrad", k, n, m, tier, dtype), **summed)
     compare(ptxgen.linear_wgrad(x, dy, **how), expected, f"linear_wgrad {m, n, k} kn")
     # The other layout is another product: A and B swapped, so a plan of its own.
-    expected = naive(torch, dy.T, x, chunk_of("linear_wgrad", n, k, m, tier), **plain)
+    expected = naive(torch, dy.T, x, chunk_of("linear_wgrad", n, k, m, tier, dtype), **plain)
     got = ptxgen.linear_wgrad(x, dy, layout="nk", out_dtype=NAMES[dtype], **how)
     compare(got, expected, f"linear_wgrad {m, n, k} nk")
 
@@ -444,7 +461,7 @@ def test_products_of_all_storages(m, k, n, transpose_a, transpose_b, dtype, tier
     a = random(*((k, m) if transpose_a else (m, k)), dtype=dtype)
     b = random(*((n, k) if transpose_b else (k, n)), dtype=dtype)
     left, right = a.T if transpose_a else a, b.T if transpose_b else b
-    chunk = chunk_of("matmul", m, n, k, tier)
+    chunk = chunk_of("matmul", m, n, k, tier, dtype)
     expected = naive(torch, left, right, chunk, tier=tier, out_dtype=dtype)
     options = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     got = ptxgen.matmul(a, b, tier=tier, **options)
@@ -459,10 +476,11 @@ def test_products_of_all_storages(m, k, n, transpose_a, transpose_b, dtype, tier
 )
 def test_more_than_two_to_the_31_elements(m, k, n, dtype, tier):
     elements = m * k + k * n + 2 * m * n
-    if torch.cuda.mem_get_info()[0] < 9 * elements:
-        pytest.skip(f"needs {9 * elements >> 30} GiB of free GPU memory")
+    needed = max(9, 2 * ITEMSIZE[dtype] + 1) * elements
+    if torch.cuda.mem_get_info()[0] < needed:
+        pytest.skip(f"needs {needed >> 30} GiB of free GPU memory")
     x, w = random(m, k, dtype=dtype), random(k, n, dtype=dtype)
-    chunk = chunk_of("linear", m, n, k, tier)
+    chunk = chunk_of("linear", m, n, k, tier, dtype)
     expected = naive(torch, x, w, chunk, tier=tier, out_dtype=dtype)
     assert torch.equal(ptxgen.linear(x, w, tier=tier), expected)
     del x, w, expected
@@ -483,12 +501,9 @@ def batches(op, layout, k, n, device, dtype, tier):
     """Every M up to 130, samples, and both sides of every border between routes."""
 
     def route(m, align):
-        chosen = choose(
-            op, layout, m, n, k,
-            arch=architecture(device), sms=device.sms, align_a=align, align_b=align,
-            dtype=dtype, tier=tier,
-        )  # fmt: skip
-        return chosen.kernels
+        problem = pose(op, (m, n, k), NAMES[dtype], align, {"layout": layout, "tier": tier})
+        how = {"arch": architecture(device), "sms": device.sms, "gpu": device.gpu}
+        return choose(problem.table, dict(problem.values), dtype=dtype, **how).kernels
 
     borders = {
         m + d
@@ -517,7 +532,7 @@ def test_rows_do_not_depend_on_the_batch(op, layout, k, n, dtype, tier, device):
     whole = call(x, w)
     matrix = w if layout == "kn" else w.T
     matrix = matrix if op == "linear" else matrix.T
-    chunk = chunk_of(op, 1, outer, inner, tier)
+    chunk = chunk_of(op, 1, outer, inner, tier, dtype)
     compare(whole, naive(torch, x, matrix, chunk, tier=tier, out_dtype=dtype), f"{op} {k, n}")
     rng = np.random.default_rng(SEED)
     bits, wrong = integers(torch, whole), []
@@ -540,12 +555,12 @@ def test_repeats_streams_and_graphs(m, k, n, dtype, tier):
     x, w, dy = (random(*s, dtype=dtype) for s in ((m, k), (k, n), (m, n)))
 
     def everything(outs):
-        ptxgen.linear(x, w, activation="gelu", out=outs[0], tier=tier)
+        ptxgen.linear(x, w, activation=activated(2, dtype, tier), out=outs[0], tier=tier)
         ptxgen.linear_dgrad(dy, w, out=outs[1], tier=tier)
         ptxgen.linear_wgrad(x, dy, out=outs[2], tier=tier)
 
     def fresh():
-        kinds = ((m, n), dtype), ((m, k), dtype), ((k, n), "f32")
+        kinds = ((m, n), dtype), ((m, k), dtype), ((k, n), beside(dtype, 1))
         nan = float("nan")
         return [torch.full(s, nan, dtype=torch_type(d), device="cuda") for s, d in kinds]
 
@@ -594,7 +609,7 @@ def test_every_kernel_in_a_graph_beside_eager_work(name, device):
     if not forced(run, name, op, m, n, k, 16, device):
         pytest.skip(f"{name} does not serve {m, n, k}")
     expected = out.clone()
-    plain = naive(torch, a, b, chunk_of(op, m, n, k, tier), tier=tier, out_dtype=dtype)
+    plain = naive(torch, a, b, chunk_of(op, m, n, k, tier, dtype), tier=tier, out_dtype=dtype)
     compare(expected, plain, name)
     run, graph = partial(run, kernel=name, tier=tier), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import struct
 import threading
 
 import numpy as np
@@ -12,8 +13,8 @@ from ptxgen.errors import DeviceError, DtypeError, ShapeError
 from ptxgen.runtime import cuda
 from ptxgen.runtime.arrays import DeviceArray, view
 from ptxgen.runtime.call import Call
-from ptxgen.runtime.device import devices, get_device, use_device
-from ptxgen.runtime.launch import GEMM_PARAMS, MAP_BYTES, ScratchLaunch, TensorBox
+from ptxgen.runtime.launch import MAP_BYTES, Parameters, ScratchLaunch, TensorBox
+from ptxgen.runtime.registry import devices, get_device, use_device
 from ptxgen.runtime.stream import torch_current
 from ptxgen.runtime.workspace import SMALLEST
 
@@ -82,10 +83,15 @@ def cubin(arch):
     return image
 
 
+LAYOUT = struct.Struct("<5Q3q5I")
+"""a, b, bias, c, workspace; lda, ldb, ldc; m, n, k, chunk, flags: what the kernels above take."""
+
+
 def prepare(symbol, size, device=None, pointers=4, shared_bytes=0, threads=256, ahead=False):
     device = device or GPUS[0]
     function = device.kernel(symbol, cubin, shared_bytes)
-    params = GEMM_PARAMS.pack(0, 0, 0, 0, 0, 0, 0, 0, size, 0, 0, shared_bytes, 0)
+    packed = LAYOUT.pack(0, 0, 0, 0, 0, 0, 0, 0, size, 0, 0, shared_bytes, 0)
+    params = Parameters(packed, (*range(pointers), None)[:5])
     grid = (-(-size // 256), 1, 1)
     block, what = (threads, 1, 1), f"M={size}"
     return device.prepare(function, grid, block, params, pointers, what, programmatic=ahead)
@@ -98,7 +104,7 @@ def pair(size, device=None, nbytes=None):
         prepare("split", size, device, pointers=5),
         prepare("reduce", size, device, pointers=5, ahead=ahead),
     )
-    return ScratchLaunch(device, steps, nbytes or 4 * size)
+    return ScratchLaunch(device, steps, (nbytes or 4 * size,))
 
 
 def twice(stream=None, out=None, **operands):
@@ -448,10 +454,15 @@ def test_threads_on_their_own_streams_and_on_one(torch):
 
 def test_tensor_maps_move_with_the_pointers(torch):
     device = GPUS[0]
-    boxes = (TensorBox(0, 2, (64, 9), 128, (64, 8), 128), TensorBox(1, 2, (8, 4), 16, (8, 8), 0))
-    params = GEMM_PARAMS.pack(*[0] * 13)
+    boxes = (
+        TensorBox(0, 128, 2, (64, 9), 128, (64, 8), 128),
+        TensorBox(1, 256, 2, (8, 4), 16, (8, 8), 0),
+    )
+    packed = LAYOUT.pack(*[0] * 13).ljust(384, b"\0")
+    plain = tuple(range(0, 64, 8)) + tuple(range(64, 84, 4))  # where what is no map lies
+    params = Parameters(packed, (0, 1, 2, 3, None), plain, boxes)
     function = device.kernel("maps", cubin)
-    launch = device.prepare(function, (1, 1, 1), (32, 1, 1), params, 4, "maps", boxes)
+    launch = device.prepare(function, (1, 1, 1), (32, 1, 1), params, 4, "maps")
     failures, done = [], []
 
     def work(n):

@@ -9,6 +9,7 @@ from bits import NUMPY
 from runtime_fakes import FakeDevice, fake_torch
 
 from ptxgen.numerics.contract import ACTIVATIONS, TC16
+from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.reference import activate
 from ptxgen.reference.dot16 import tensor_core
 from ptxgen.reference.f32 import add
@@ -48,11 +49,12 @@ class Kernels:
 
 
 def _compute(spec, a, b, bias, c, workspace, lda, ldb, ldc, m, n, k, chunk, flags):
-    dtype = spec.dtype
+    dtype, sums = spec.dtype, spec.contract.accumulator
+    width = ITEMSIZE[sums]
     if spec.family == "reduce":
-        total = memory(workspace, m, n, n).copy()
+        total = memory(workspace, m, n, n, sums).copy()
         for i in range(1, max(-(-k // chunk), 1)):
-            np.add(total, memory(workspace + i * m * n * 4, m, n, n), out=total)
+            np.add(total, memory(workspace + i * m * n * width, m, n, n, sums), out=total)
     else:
         turn_a, turn_b = (letter == "T" for letter in spec.layout)
         left = memory(a, k, m, lda, dtype).T if turn_a else memory(a, m, k, lda, dtype)
@@ -60,10 +62,16 @@ def _compute(spec, a, b, bias, c, workspace, lda, ldb, ldc, m, n, k, chunk, flag
         if spec.split == "workspace":
             for i, start in enumerate(range(0, max(k, 1), chunk)):
                 part = slice(start, start + chunk)
-                target = memory(workspace + i * m * n * 4, m, n, n)
+                target = memory(workspace + i * m * n * width, m, n, n, sums)
                 target[...] = product(spec, left[:, part], right[part], chunk)
             return
         total = product(spec, left, right, chunk)
+    if dtype == "f64":  # as it is, without activations
+        if bias:
+            total = total + memory(bias, 1, n, n, dtype)
+        out = memory(c, m, n, ldc, dtype)
+        out[...] = total + out if flags & ACCUMULATE else total
+        return
     if bias:
         kind = "f32" if flags & BIAS_F32 else dtype
         total = add(total, memory(bias, 1, n, n, kind).astype(np.float32))

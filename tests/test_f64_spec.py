@@ -155,7 +155,7 @@ def test_grids() -> None:
     assert tile().grid.evaluate(shape) == 2 * 3
     assert tile(**CLUSTER).grid.evaluate(shape) == 2 * 3 * 4
     assert tile(split="workspace").grid.evaluate(shape) == 2 * 3 * 2
-    assert tile(split="workspace").workspace.evaluate(shape) == 2 * 65 * 129 * 8
+    assert tile(split="workspace").scratch["workspace"].evaluate(shape) == 2 * 65 * 129 * 8
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -167,14 +167,14 @@ def test_rows_of_a_stage_are_whole_lines(layout: str, extent: int) -> None:
 
 
 # -- tables ------------------------------------------------------------------------------
-def _first(key: Key, arch: str, plan: Plan, **values: int) -> str | None:
-    """The name of the route that a problem takes."""
+def _first(key: Key, arch: str, plan: Plan, **values: int) -> F64Spec | None:
+    """The first kernel of the route that a problem takes."""
     env = plan.environment({"ALIGN_A": 16, "ALIGN_B": 16, "SMS": 132, **values})
     for route in f64.ROUTES[key]:
         if all(kernel.runs_on(arch) for kernel in route.kernels) and (
             route.requires.evaluate(env) and route.prefer.evaluate(env)
         ):
-            return route.name
+            return route.kernels[0]
     return None
 
 
@@ -191,9 +191,9 @@ def test_every_problem_has_a_route(key: Key, arch: str, align: int) -> None:
         for n in (1, 2048, 2049, most):
             for k in (1, 2047, 2048, most):
                 shape = {"M": m, "N": n, "K": k, "ALIGN_A": align, "ALIGN_B": align}
-                name = _first(key, arch, _plan(key), **shape)
-                assert name is not None, shape
-                assert arch == "sm_90" or not name.startswith("dmma"), shape
+                kernel = _first(key, arch, _plan(key), **shape)
+                assert kernel is not None, shape
+                assert arch == "sm_90" or kernel.unit == "fma", shape
 
 
 def test_the_kernels_have_names_of_their_own() -> None:
@@ -205,17 +205,22 @@ def test_the_kernels_have_names_of_their_own() -> None:
 def test_the_regimes() -> None:
     rows = ("NN", "rows", "f64", "simt")
 
-    def first(m: int, n: int, k: int) -> str:
-        return str(_first(rows, "sm_90", ROWS64, M=m, N=n, K=k)).removeprefix("dmma_nn_")
+    def first(m: int, n: int, k: int) -> F64Spec:
+        found = _first(rows, "sm_90", ROWS64, M=m, N=n, K=k)
+        assert found is not None and found.unit == "mma"
+        return found
 
-    assert first(1, 4096, 4096).startswith("16x32x32_w1x2_s8")
-    assert first(64, 4096, 4096).startswith("32x32x32")
-    assert first(256, 4096, 4096).startswith("64x64x16")
-    assert first(4096, 4096, 4096).startswith("128x128x16")
-    assert "cluster4" in first(1, 1024, 4096)
-    assert "cluster4" in first(128, 1024, 4096)
-    assert "serial" in first(4096, 1024, 4096)
-    assert "cluster4" not in first(1, 1024, 2047)
+    def tile_of(*problem: int) -> tuple[int, int, int]:
+        found = first(*problem)
+        return found.bm, found.bn, found.bk
+
+    assert tile_of(1, 4096, 4096) == (16, 32, 32) and first(1, 4096, 4096).stages == 8
+    assert tile_of(64, 4096, 4096) == (32, 32, 32)
+    assert tile_of(256, 4096, 4096) == (64, 64, 16)
+    assert tile_of(4096, 4096, 4096) == (128, 128, 16)
+    assert first(1, 1024, 4096).cluster == first(128, 1024, 4096).cluster == 4
+    assert first(4096, 1024, 4096).split == "serial"
+    assert first(1, 1024, 2047).split == "none"
 
 
 @pytest.mark.parametrize(

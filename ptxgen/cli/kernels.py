@@ -87,8 +87,8 @@ def add_commands(commands: Any) -> None:
     command.add_argument(
         "--for",
         dest="problems",
-        nargs=4,
-        metavar=("OP", "M", "N", "K"),
+        nargs="+",
+        metavar=("OP", "SIZE"),
         help="just the kernels that serve an operation of these sizes, each a number or a range "
         "such as 1..32, for contiguous operands on the GPU that there is, or an H200",
     )

@@ -16,10 +16,14 @@ from torch.autograd import forward_ad
 
 import ptxgen.ops as ops
 from ptxgen.errors import DtypeError, GradError, ShapeError
+from ptxgen.numerics.dtype import DTYPES
 from ptxgen.ops.forward import run
 
-NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+NAMES = {getattr(torch, name): name for name in DTYPES}
 """The dtypes of operands, as :mod:`ptxgen.ops` calls them."""
+
+CAST = {dtype for dtype in NAMES if dtype is not torch.float64}
+"""The dtypes that autocast touches."""
 
 PLAIN = {torch.Tensor, torch.nn.Parameter}
 """The types of tensors that have no behaviour of their own."""
@@ -268,7 +272,7 @@ def matrix(w: torch.Tensor) -> torch.Tensor:
 
 def rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``x`` in ``dtype``, if it is of a dtype that autocast touches."""
-    return x if x.dtype is dtype or x.dtype not in NAMES else x.to(dtype)
+    return x if x.dtype is dtype or x.dtype not in CAST else x.to(dtype)
 
 
 def autocast(

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
+from ptxgen.numerics.signature import Signature
 from ptxgen.torch import functional as f
 
 _DTYPES = 'str tier="auto", ScalarType? out_dtype=None'
@@ -36,6 +38,17 @@ _LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 _TAGS = (torch.Tag.pt2_compliant_tag,)
 
 
+def _empty(signature: Signature, layout: str, dtype: Any, *tensors: Any) -> Any:
+    """A tensor of the shape that an operation's result has, and of ``dtype``."""
+    shapes = {
+        name: tuple(tensor.shape)
+        for name, tensor in zip(signature.arguments, tensors, strict=False)
+        if tensor is not None
+    }
+    (shape,) = signature.infer(shapes, layout).results
+    return tensors[0].new_empty(shape, dtype=dtype)
+
+
 def _fake_linear(
     x: Any,
     w: Any,
@@ -48,31 +61,24 @@ def _fake_linear(
     main_grad: Any = None,
     bias_main_grad: Any = None,
 ) -> Any:
-    n, k = w.shape if layout == "nk" else w.shape[::-1]
-    torch._check(x.shape[-1] == k, lambda: f"x has shape {list(x.shape)}, w {list(w.shape)}")
-    return x.new_empty((*x.shape[:-1], n), dtype=out_dtype or dtype or x.dtype)
+    return _empty(LINEAR, layout, out_dtype or dtype or x.dtype, x, w, bias)
 
 
 def _fake_dgrad(
     dy: Any, w: Any, layout: str = "nk", tier: str = "auto", out_dtype: Any = None
 ) -> Any:
-    n, k = w.shape if layout == "nk" else w.shape[::-1]
-    torch._check(dy.shape[-1] == n, lambda: f"dy has shape {list(dy.shape)}, w {list(w.shape)}")
-    return dy.new_empty((*dy.shape[:-1], k), dtype=out_dtype or dy.dtype)
+    return _empty(DGRAD, layout, out_dtype or dy.dtype, dy, w)
 
 
 def _fake_wgrad(
     x: Any, dy: Any, layout: str = "nk", tier: str = "auto", out_dtype: Any = None
 ) -> Any:
-    k, n = x.shape[-1], dy.shape[-1]
-    return x.new_empty((n, k) if layout == "nk" else (k, n), dtype=out_dtype or torch.float32)
+    wide = torch.promote_types(x.dtype, torch.float32)
+    return _empty(WGRAD, layout, out_dtype or wide, x, dy)
 
 
 def _fake_matmul(a: Any, b: Any, tier: str = "auto", out_dtype: Any = None) -> Any:
-    torch._check(
-        a.shape[1] == b.shape[0], lambda: f"a has shape {list(a.shape)}, b {list(b.shape)}"
-    )
-    return a.new_empty((a.shape[0], b.shape[1]), dtype=out_dtype or a.dtype)
+    return _empty(MATMUL, "nn", out_dtype or a.dtype, a, b)
 
 
 def _fake_derivative(dy: Any, z: Any, activation: str) -> Any:

@@ -21,9 +21,9 @@ DEVICES = {"cuda"}
 class batch_invariant(TorchDispatchMode):  # noqa: N801 - used as a statement: with batch_invariant():
     """Inside the block, matrix products of CUDA tensors are computed by ptxgen.
 
-    Served are ``mm``, ``addmm``, ``bmm``, ``baddbmm``, ``mv`` and ``addmv`` of float32, bfloat16
-    and float16, with their ``out=`` forms, and so what PyTorch makes of them: ``matmul``, ``@``,
-    ``linear``, ``einsum``, ``nn.Linear``, and their backward passes inside the block. Everything
+    Served are ``mm``, ``addmm``, ``bmm``, ``baddbmm``, ``mv`` and ``addmv`` of float64, float32,
+    bfloat16 and float16, with their ``out=`` forms, and so what PyTorch makes of them: ``matmul``,
+    ``@``, ``linear``, ``einsum``, ``nn.Linear``, and their backward passes inside the block. Everything
     else goes on as before. ``served`` counts the products by name.
 
     A row of a result depends on that row of the left matrix and on the right matrix (and what is
@@ -31,8 +31,8 @@ class batch_invariant(TorchDispatchMode):  # noqa: N801 - used as a statement: w
 
     - ``mm`` is :func:`ptxgen.matmul`; ``bmm`` is that for each pair of matrices; ``mv`` is ``mm``
       with one column.
-    - ``addmm``, ``baddbmm`` and ``addmv`` are ``alpha · product + beta · input`` in f32, one
-      rounding for each step that is there (none for a factor of 1, or beta = 0), then one
+    - ``addmm``, ``baddbmm`` and ``addmv`` are ``alpha · product + beta · input`` in f32 (of float64
+      in f64), one rounding for each step that is there (none for a factor of 1, or beta = 0), then one
       rounding to the dtype.
 
     Only the thread that enters is concerned, and the threads in which autograd runs the backward
@@ -130,11 +130,12 @@ def _added(multiply: Callable[..., Any]) -> Callable[..., Any]:
                 matrix(a), matrix(b), input.contiguous(), tier=tier, out_dtype=NAMES.get(dtype)
             )
             return y
-        y = multiply(tier, a, b, torch.float32)
+        wide = torch.float64 if a.dtype is torch.float64 else torch.float32
+        y = multiply(tier, a, b, wide)
         if alpha != 1:
             y = y * alpha
         if beta != 0:
-            addend = input.float() if beta == 1 else input.float() * beta
+            addend = input.to(wide) if beta == 1 else input.to(wide) * beta
             y = y + addend.expand_as(y)
         y = y.to(dtype or a.dtype)
         return y if out is None else _written(out, y)

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ptxgen.runtime.device import Device, Function
+from ptxgen.runtime.device import Device
+from ptxgen.runtime.launch import Function
 
 
 class FakeDevice(Device):

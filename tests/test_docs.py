@@ -17,11 +17,14 @@ import pytest
 from test_imports import ROOMS, ROOT
 
 from ptxgen.cli import main, parser
+from ptxgen.dispatch import prove
+from ptxgen.numerics.contract import OPERATIONS
 
 CHECKOUT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
     p.relative_to(CHECKOUT) for p in (*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md"))
 )
+ARCHITECTURE = Path("docs/architecture.md")
 # Its Python blocks show where a line goes, not a whole program.
 EXCERPTS = {Path("docs/adding-a-kernel.md")}
 
@@ -157,9 +160,35 @@ def test_readme_lists_every_command() -> None:
     assert sorted(listed) == sorted(offered())
 
 
-def test_architecture_lists_every_room_in_order() -> None:
-    listed = re.findall(r"^\| `(\w+)` \|", read(Path("docs/architecture.md")), re.MULTILINE)
-    there = [r for r in ROOMS if (ROOT / r).is_dir() or (ROOT / f"{r}.py").exists()]
-    operations = [name for name in listed if name not in ROOMS]
-    assert [name for name in listed if name in ROOMS] == [r for r in there if "__" not in r]
-    assert set(operations) == {"linear", "linear_dgrad", "linear_wgrad", "matmul"}
+def table(document: Path, heading: str) -> list[str]:
+    """The lines of a document's only table whose first column is headed so."""
+    pattern = rf"^\| {heading} \|.*\n\|[ |-]+\n((?:\|.*\n)+)"
+    (found,) = re.findall(pattern, read(document), re.MULTILINE)
+    return found.splitlines()
+
+
+# How a document writes a room in its table of them.
+ROOM = {ARCHITECTURE: r"\| `(\w+)` \|", Path("CONTRIBUTING.md"): r"\| `(\w+)(?:/|\.py)` \|"}
+
+
+@pytest.mark.parametrize("document", ROOM, ids=str)
+def test_every_room_is_listed_in_order(document: Path) -> None:
+    lines = table(document, "room")
+    listed = [found[1] for line in lines if (found := re.match(ROOM[document], line))]
+    assert len(listed) == len(lines), "a line that names no room, or several"
+    assert listed == [room for room in ROOMS if not room.startswith("__")]
+    there = {
+        path.stem for path in ROOT.iterdir() if path.suffix == ".py" or any(path.glob("**/*.*"))
+    }
+    assert set(listed) == {name for name in there if not name.startswith("__")}
+
+
+def test_architecture_maps_every_product() -> None:
+    listed = [line.split("`")[1] for line in table(ARCHITECTURE, "operation")]
+    assert listed == [*OPERATIONS]
+
+
+def test_architecture_says_all_that_is_proved() -> None:
+    goals = re.findall(r"^(\w+) {2,}\w", prove.__doc__ or "", re.MULTILINE)
+    assert len(goals) > 5
+    assert [line.split()[1] for line in table(ARCHITECTURE, "goal")] == goals

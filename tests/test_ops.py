@@ -22,7 +22,8 @@ from ptxgen.errors import DeviceError, DtypeError, GradError, OptionError, Shape
 from ptxgen.numerics.contract import ACTIVATIONS, FMA, OPERATIONS
 from ptxgen.ops import OPS, dgrad, forward, launch, product, run, wgrad
 from ptxgen.ops.explaining import pose
-from ptxgen.runtime import arrays, device
+from ptxgen.runtime import arrays
+from ptxgen.runtime import registry as device
 from ptxgen.spec import GemmSpec
 from ptxgen.tiles import ROUTES, SPECS, TABLES
 

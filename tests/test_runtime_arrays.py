@@ -12,10 +12,11 @@ from ml_dtypes import bfloat16
 from runtime_fakes import FakeDevice, fake_torch
 
 from ptxgen.errors import DeviceError, DtypeError, OptionError, ShapeError
-from ptxgen.runtime import arrays, device, dlpack
+from ptxgen.runtime import arrays, dlpack
+from ptxgen.runtime import registry as device
 from ptxgen.runtime.arrays import ArrayView, DeviceArray, framework_of, view
 from ptxgen.runtime.call import Call
-from ptxgen.runtime.device import use_device
+from ptxgen.runtime.registry import use_device
 from ptxgen.runtime.stream import resolve
 
 

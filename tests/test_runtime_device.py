@@ -14,7 +14,8 @@ import pytest
 from runtime_fakes import FakeDevice, function
 
 from ptxgen.errors import DeviceError, NoGpuError, OptionError
-from ptxgen.runtime import cuda, device
+from ptxgen.runtime import cuda
+from ptxgen.runtime import registry as device
 from ptxgen.runtime.launch import Parameters, ScratchLaunch, TensorBox
 from ptxgen.runtime.workspace import SMALLEST
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ptxgen.bench.cases import target
 from ptxgen.bench.results import GATE, Environment, Row
 from ptxgen.errors import PtxgenError
-
-if TYPE_CHECKING:
-    from ptxgen.bench.routes import RouteMap
 
 # Okabe and Ito's palette: told apart with any kind of colour vision.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -208,6 +206,23 @@ def _legend(figure: Any, rows: Sequence[Row], gated: bool, top: float) -> None:
 
 
 # -- routes -----------------------------------------------------------------------
+@dataclass(frozen=True)
+class RouteMap:
+    """The routes of a plane, and which of them owns each cell."""
+
+    title: str
+    subtitle: str
+    axes: tuple[str, str]
+    routes: tuple[str, ...]
+    labels: tuple[str, ...]
+    reasons: tuple[str, ...]
+    owner: list[list[int]]  # [N][M], indices into routes
+    edges_m: list[float]
+    edges_n: list[float]
+    centres_m: list[float]
+    centres_n: list[float]
+
+
 def route_map(found: RouteMap, path: Path) -> None:
     """The (M, N) plane in the colours of the routes that serve it, labelled in place."""
     plt = _pyplot()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ptxgen.bench import plots
 from ptxgen.bench.cases import tier_of
+from ptxgen.bench.plots import RouteMap
 from ptxgen.cli.ui import emit
 from ptxgen.dispatch import choose
 from ptxgen.dispatch import emit as emitter
@@ -18,23 +19,6 @@ from ptxgen.spec import KernelSpec, Problem, TileSpec
 
 CELLS = 168
 """Cells of the map along each axis."""
-
-
-@dataclass(frozen=True)
-class RouteMap:
-    """The routes of a plane, and which of them owns each cell."""
-
-    title: str
-    subtitle: str
-    axes: tuple[str, str]
-    routes: tuple[str, ...]
-    labels: tuple[str, ...]
-    reasons: tuple[str, ...]
-    owner: list[list[int]]  # [N][M], indices into routes
-    edges_m: list[float]
-    edges_n: list[float]
-    centres_m: list[float]
-    centres_n: list[float]
 
 
 def route_map(
@@ -164,8 +148,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         cells=CELLS if options.plot else 64,
     )
     if options.plot:
-        from ptxgen.bench import plots
-
         plots.route_map(found, options.plot)
         emit(f"wrote {options.plot}")
     else:

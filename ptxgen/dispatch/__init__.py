@@ -8,11 +8,13 @@ the generated code is safe and complete.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
 
 from ptxgen.dispatch.choice import Choice, Dispatch
 from ptxgen.errors import OptionError, UncoveredError
 from ptxgen.spec import ARCHITECTURES, Key
-from ptxgen.tiles import SPECS, TABLES
+from ptxgen.tiles import TABLES
 
 __all__ = ["Choice", "accepted", "choose"]
 
@@ -53,9 +55,7 @@ def choose(
     choice = function(*(given[name] for name in found.space.arguments))
     if choice is None:
         raise UncoveredError(named, f"no route of {arch} with {sms} SMs admits it")
-    if dtype != found.dtypes[0]:  # the code names the kernels of the first
-        choice = choice._replace(kernels=tuple(SPECS[k].of(dtype).name for k in choice.kernels))
-    return choice
+    return choice._replace(kernels=found.twins(choice.kernels, dtype))  # the code names the first's
 
 
 def accepted(what: str, value: object, options: Iterable[str]) -> OptionError:
@@ -78,8 +78,17 @@ def _dispatch(table: Key, arch: str, device: tuple[str, int] | None) -> Dispatch
 
     if arch not in ARCHITECTURES:
         raise accepted("architecture", arch, ARCHITECTURES)
-    by_arch = GENERATED.get(table) or _installed.get(table)
-    if by_arch is None:
+    if table in _installed:
+        return _installed[table][arch]
+    if table not in GENERATED:
         raise accepted("table", " ".join(table), (" ".join(key) for key in TABLES))
-    measured = MEASURED.get(device, {}).get(table, {}) if device else {}
-    return measured.get(arch) or by_arch[arch]
+    measured = MEASURED.get(device, {}).get(table) if device else None
+    found = functions_of(measured).get(arch) if measured else None
+    return found or functions_of(GENERATED[table])[arch]
+
+
+@cache
+def functions_of(module: str) -> dict[str, Dispatch]:
+    """The functions of a generated module, by architecture."""
+    found: dict[str, Dispatch] = import_module(f"ptxgen.dispatch.generated.{module}").BY_ARCH
+    return found

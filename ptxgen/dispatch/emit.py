@@ -197,18 +197,16 @@ def _diff(name: str, old: str, new: str) -> str:
 def _index(of: Sequence[Table]) -> str:
     ordered = sorted(of, key=lambda table: table.module)
     lines = [
-        '"""The generated dispatch functions by the table\'s key and the architecture.',
+        '"""The modules of generated dispatch functions, by the table\'s key.',
         "",
-        "MEASURED has those of profiles, by the GPU's name and SMs before all that.",
+        "MEASURED has those of profiles, by the GPU's name and SMs before that. A module is",
+        "imported when its table is first used.",
         "",
         "Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate",
         '"""',
         "",
-        "from ptxgen.dispatch.choice import Dispatch",
-        *_listed("from ptxgen.dispatch.generated import ", [t.module for t in ordered]),
-        "",
-        "TABLES: dict[tuple[str, ...], dict[str, Dispatch]] = {",
-        *(f"    {_key(t)}: {t.module}.BY_ARCH," for t in ordered if not t.gpu),
+        "TABLES: dict[tuple[str, ...], str] = {",
+        *(f"    {_key(t)}: {_quoted(t.module)}," for t in ordered if not t.gpu),
         "}",
         "",
         *_measured(ordered),
@@ -221,12 +219,12 @@ def _key(table: Table) -> str:
 
 
 def _measured(of: Sequence[Table]) -> Iterator[str]:
-    kind = "dict[tuple[str, int], dict[tuple[str, ...], dict[str, Dispatch]]]"
+    kind = "dict[tuple[str, int], dict[tuple[str, ...], str]]"
     gpus = sorted({table.gpu for table in of if table.gpu})
     yield f"MEASURED: {kind} = {'{' if gpus else '{}'}"
     for gpu in gpus:
         yield f"    ({_quoted(gpu[0])}, {gpu[1]}): {{"
-        yield from (f"        {_key(t)}: {t.module}.BY_ARCH," for t in of if t.gpu == gpu)
+        yield from (f"        {_key(t)}: {_quoted(t.module)}," for t in of if t.gpu == gpu)
         yield "    },"
     if gpus:
         yield "}"

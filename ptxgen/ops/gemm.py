@@ -22,6 +22,7 @@ from ptxgen.ops.views import alignment, contiguous_copy, leading
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32, Problem
 from ptxgen.tiles import SPECS, TABLES
+from ptxgen.tiles.gemm import WIDTH_OF
 
 RESULT_F32 = frozenset({"linear_wgrad"})
 """Operations whose result is as wide as their sums, unless something else is asked for."""
@@ -102,7 +103,8 @@ def read(
     bias = views.get("bias")
     if bias is not None:
         _check_bias(bias)
-    prefer = getattr(SPECS.get(options.get("kernel") or ""), "layout", None)
+    kernel = options.get("kernel")
+    prefer = getattr(SPECS.get(kernel), "layout", None) if kernel else None
     (storage_a, lda), (storage_b, ldb) = _storage(operation, product, names, views, prefer)
     a, b = (views[name] for name in names)
     own = a.dtype
@@ -183,15 +185,8 @@ def _problem(
 @cache
 def table_of(storage: str, plan: str, dtype: str, tier: str) -> tuple[str, ...] | None:
     """The key of the route table of these products; None if nothing serves them."""
-    for key, table in TABLES.items():
-        if (
-            len(key) == 4
-            and key[:2] == (storage, plan)
-            and key[3] == tier
-            and dtype in table.dtypes
-        ):
-            return key
-    return None
+    key = storage, plan, WIDTH_OF[dtype], tier
+    return key if key in TABLES else None
 
 
 @cache

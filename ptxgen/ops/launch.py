@@ -7,7 +7,6 @@ from functools import partial
 from typing import TypeVar
 
 from ptxgen.dispatch import Choice, choose
-from ptxgen.dispatch.emit import conjuncts
 from ptxgen.errors import DeviceError, OptionError
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
 from ptxgen.spec import ARCHITECTURES, KernelSpec, Param, Problem, Route, Step, standing_for
@@ -154,6 +153,8 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
     correct for the problem.
     """
     import difflib
+
+    from ptxgen.dispatch.emit import conjuncts
 
     routes = {
         twin.name: (twin, key, dtype)

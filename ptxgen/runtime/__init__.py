@@ -51,9 +51,9 @@ from ptxgen.runtime.arrays import (
     view,
 )
 from ptxgen.runtime.call import Call
-from ptxgen.runtime.device import (
-    Device,
-    Function,
+from ptxgen.runtime.device import Device
+from ptxgen.runtime.launch import Function, Launch, Parameters, ScratchLaunch, TensorBox
+from ptxgen.runtime.registry import (
     default_device,
     devices,
     get_device,
@@ -61,7 +61,6 @@ from ptxgen.runtime.device import (
     set_default_device,
     use_device,
 )
-from ptxgen.runtime.launch import Launch, Parameters, ScratchLaunch, TensorBox
 from ptxgen.runtime.stream import cupy_current, resolve, torch_current
 
 __all__ = [

@@ -22,8 +22,9 @@ from typing import Any, TypeVar
 
 from ptxgen.errors import DeviceError, DtypeError, PtxgenError, ShapeError
 from ptxgen.runtime import dlpack
-from ptxgen.runtime.device import Device, get_device
+from ptxgen.runtime.device import Device
 from ptxgen.runtime.dlpack import contiguous_strides
+from ptxgen.runtime.registry import get_device
 
 _T = TypeVar("_T")
 

@@ -12,7 +12,8 @@ from typing import Any
 from ptxgen.errors import DeviceError, DtypeError, ShapeError
 from ptxgen.runtime import arrays
 from ptxgen.runtime.arrays import ArrayView
-from ptxgen.runtime.device import Device, default_device
+from ptxgen.runtime.device import Device
+from ptxgen.runtime.registry import default_device
 from ptxgen.runtime.stream import resolve
 
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.errors import DeviceError, MemoryFault
-from ptxgen.runtime.device import Device, Function
-from ptxgen.runtime.launch import TensorBox
+from ptxgen.runtime.device import Device
+from ptxgen.runtime.launch import Function, TensorBox
 
 if TYPE_CHECKING:
     from ptxgen.interp import Program

@@ -15,11 +15,11 @@ import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from ptxgen.errors import DeviceError, NoGpuError
-from ptxgen.runtime.device import Device, Function, get_device
-from ptxgen.runtime.launch import MAP_BYTES, Launch, Parameters, TensorBox
+from ptxgen.runtime.device import Device
+from ptxgen.runtime.launch import MAP_BYTES, Function, Launch, Parameters, TensorBox
 
 _NO_GPU = 'ptxgen.use_device("cpu") runs the same kernels without one, slowly'
 
@@ -108,7 +108,7 @@ def pointer_device(ptr: int) -> int:
     """
     cu = driver()
     if not int(_call("reading the current context", cu.cuCtxGetCurrent)):
-        with cast(CudaDevice, get_device("cuda")).current():  # any context will do
+        with CudaDevice(0).current():  # any context will do
             return pointer_device(ptr)
     # Not through cuda-bindings, whose cuPointerGetAttribute says 0 for every GPU (seen with 13.0).
     attribute = int(cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)

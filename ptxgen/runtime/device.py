@@ -3,7 +3,7 @@
 :class:`Device` holds everything that is the same for all kinds (which arch to compile
 for, lazily loaded functions, shared-memory limits, the default device) on top of a few
 primitives. A CUDA device implements the primitives through the driver
-(:mod:`ptxgen.runtime.cuda`); another kind joins with :func:`register`.
+(:mod:`ptxgen.runtime.cuda`); another kind joins with :func:`ptxgen.runtime.registry.register`.
 """
 
 from __future__ import annotations
@@ -13,29 +13,16 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
-from contextvars import ContextVar, Token
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable
+from typing import Any, ClassVar, Protocol
 
-from ptxgen.errors import DeviceError, NoGpuError, OptionError
-from ptxgen.runtime.launch import GenericLaunch, Launch, Parameters, TensorBox
+from ptxgen.errors import DeviceError
+from ptxgen.runtime.launch import Function, GenericLaunch, Launch, Parameters, TensorBox
 from ptxgen.runtime.workspace import Workspace
 from ptxgen.spec import ARCHITECTURES
 
 DEFAULT_SHARED_LIMIT = 48 * 1024
 """Dynamic shared memory, in bytes, that a kernel gets without asking (CUDA programming guide)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A kernel loaded on one device. ``handle`` means something to that device only."""
-
-    device: Device
-    symbol: str
-    handle: int
-    shared_bytes: int
 
 
 class Device(ABC):
@@ -68,7 +55,7 @@ class Device(ABC):
         self._functions: dict[str, Function] = {}
         self._building: dict[str, threading.Lock] = {}
         self._in_use: deque[tuple[Any, Any]] = deque()
-        _watch_forks(self)
+        watch_forks(self)
 
     def forked(self) -> None:
         """In a forked child, where no other thread goes on: gives up the locks of those."""
@@ -231,153 +218,27 @@ class Device(ABC):
         return True
 
 
-# -- registry -----------------------------------------------------------------------
+# -- forks ----------------------------------------------------------------------------
+class Forked(Protocol):
+    """What holds locks, and gets new ones in a forked child."""
+
+    def forked(self) -> None:
+        """Called in the child, before anything else."""
 
 
-class _Kind:
-    """One kind of devices, opened when first asked for."""
-
-    def __init__(self, factory: Callable[[], Sequence[Device]]) -> None:
-        self.factory = factory
-        self.opened: Sequence[Device] | None = None
-
-    def devices(self) -> Sequence[Device]:
-        if self.opened is None:
-            with _lock:
-                if self.opened is None:
-                    self.opened = tuple(self.factory())
-        return self.opened
-
-
-_lock = threading.RLock()
-_made: weakref.WeakSet[Device] = weakref.WeakSet()
+_made: weakref.WeakSet[Any] = weakref.WeakSet()
 _watching = False
-_kinds: dict[str, _Kind] = {}
-_process_default: Device | None = None
-_no_gpu = False
-_context_default: ContextVar[Device | None] = ContextVar("ptxgen_device", default=None)
 
 
-def _watch_forks(device: Device) -> None:
+def watch_forks(holder: Forked) -> None:
     """Sees to it that a forked child is not left waiting for locks that nobody there holds."""
     global _watching
-    _made.add(device)
+    _made.add(holder)
     if not _watching and hasattr(os, "register_at_fork"):
         _watching = True
         os.register_at_fork(after_in_child=_forked)
 
 
 def _forked() -> None:
-    global _lock
-    _lock = threading.RLock()
-    for device in list(_made):
-        device.forked()
-
-
-def register(kind: str, factory: Callable[[], Sequence[Device]]) -> None:
-    """Adds a kind of devices.
-
-    ``factory`` is called once, at first use, and returns the devices in index order; it
-    raises DeviceError when this machine cannot have any. Registering again replaces it.
-    """
-    global _no_gpu
-    _kinds[kind] = _Kind(factory)
-    _no_gpu = False
-
-
-def _cuda_devices() -> Sequence[Device]:
-    from ptxgen.runtime import cuda
-
-    return cuda.open_devices()
-
-
-def _cpu_devices() -> Sequence[Device]:
-    from ptxgen.runtime import cpu
-
-    return cpu.open_devices()
-
-
-register("cuda", _cuda_devices)
-register("cpu", _cpu_devices)
-
-
-def devices() -> tuple[Device, ...]:
-    """Every usable device of every kind; empty on a machine that has none."""
-    found: list[Device] = []
-    for kind in _kinds.values():
-        try:
-            found.extend(kind.devices())
-        except DeviceError:
-            continue
-    return tuple(found)
-
-
-def get_device(spec: str | Device) -> Device:
-    """The device that ``spec`` names: ``"cuda"``, ``"cuda:1"``, ``"cpu"`` or a Device.
-
-    Raises OptionError for an unknown name, DeviceError when there is no such device here.
-    """
-    if isinstance(spec, Device):
-        return spec
-    kind, colon, number = spec.partition(":") if isinstance(spec, str) else (None, "", "")
-    if kind not in _kinds or (colon and not (number.isascii() and number.isdigit())):
-        raise OptionError(
-            f"unknown device {spec!r}; takes a Device or one of "
-            + ", ".join(f'"{k}", "{k}:<index>"' for k in _kinds)
-        )
-    found = _kinds[kind].devices()
-    index = int(number or 0)
-    if index >= len(found):
-        missing = NoGpuError if kind == "cuda" and not found else DeviceError
-        raise missing(f"there is no device {kind}:{index}; {len(found)} of kind {kind!r} exist")
-    return found[index]
-
-
-def default_device() -> Device:
-    """Where arrays in host memory go.
-
-    The innermost :class:`use_device` of this context, else what :func:`set_default_device`
-    set for the process, else ``"cuda:0"``, or ``"cpu"`` where there is no GPU. Raises
-    DeviceError when there is a GPU that cannot be used.
-    """
-    return _context_default.get() or _process_default or _best_device()
-
-
-def _best_device() -> Device:
-    global _no_gpu
-    if not _no_gpu:
-        try:
-            return get_device("cuda")
-        except NoGpuError:
-            _no_gpu = True  # for good: asking again costs a search for the driver
-    return get_device("cpu")
-
-
-def set_default_device(spec: str | Device | None) -> None:
-    """Sets the default device of the process (all threads); None restores the rule."""
-    global _process_default
-    _process_default = None if spec is None else get_device(spec)
-
-
-class use_device:  # noqa: N801 - reads as a statement: with ptxgen.use_device("cuda:1")
-    """Context manager: the default device of this thread (or task) inside the block.
-
-    Like every context variable it does not reach threads started inside the block.
-    Arrays that already live on a GPU are computed where they live, whatever the default.
-    """
-
-    def __init__(self, spec: str | Device) -> None:
-        self.device = get_device(spec)
-        self._tokens: list[Token[Device | None]] = []
-
-    def __enter__(self) -> Device:
-        self._tokens.append(_context_default.set(self.device))
-        return self.device
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        _context_default.reset(self._tokens.pop())
+    for holder in list(_made):
+        holder.forked()

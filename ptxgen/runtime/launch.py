@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from ptxgen.runtime.device import Device, Function
-    from ptxgen.runtime.workspace import Workspace
+from ptxgen.runtime.workspace import Workspace
 
 MAP_BYTES = 128
 """``sizeof(CUtensorMap)``; 64 is its alignment."""
@@ -74,6 +72,36 @@ class Parameters:
         return take if len(order) > 1 else lambda pointers: (take(pointers),)
 
 
+class Runner(Protocol):
+    """What launches need of a device (:class:`ptxgen.runtime.device.Device`)."""
+
+    workspace: Workspace
+
+    def launch(
+        self,
+        function: Function,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        stream: int,
+        params: bytes,
+        what: str,
+    ) -> None:
+        """Enqueues one launch with the packed parameter list ``params``."""
+
+    def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
+        """The tensor map of ``box`` at ``pointer``, as kernels of this device take it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel loaded on one device. ``handle`` means something to that device only."""
+
+    device: Runner
+    symbol: str
+    handle: int
+    shared_bytes: int
+
+
 class Launch(Protocol):
     """Something prepared. May be fired from any thread, also by several at once."""
 
@@ -123,8 +151,8 @@ class ScratchLaunch:
 
     __slots__ = ("_nbytes", "_offsets", "_steps", "_workspace")
 
-    def __init__(self, device: Device, steps: tuple[Launch, ...], sizes: tuple[int, ...]) -> None:
-        self._workspace: Workspace = device.workspace
+    def __init__(self, device: Runner, steps: tuple[Launch, ...], sizes: tuple[int, ...]) -> None:
+        self._workspace = device.workspace
         units = [-(-nbytes // SCRATCH_UNIT) * SCRATCH_UNIT for nbytes in sizes]
         *self._offsets, self._nbytes = accumulate(units, initial=0)
         self._steps = steps

@@ -16,13 +16,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ptxgen.runtime.device import Device
+from typing import Protocol
 
 SMALLEST = 1 << 20
 """The first buffer of a lane, in bytes."""
+
+
+class Memory(Protocol):
+    """What scratch needs of a device (:class:`ptxgen.runtime.device.Device`)."""
+
+    def lane(self, stream: int) -> Hashable:
+        """Names the queue behind ``stream``."""
+
+    def alloc(self, nbytes: int) -> int:
+        """Allocates device memory."""
+
+    def free(self, ptr: int) -> None:
+        """Frees it."""
+
+    def synchronize(self, stream: int | None = None) -> None:
+        """Waits for the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +49,7 @@ class Scratch:
 class Workspace:
     """The scratch buffers of one device. Safe to use from several threads."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Memory) -> None:
         self._device = device
         self._idle: dict[Hashable, list[Scratch]] = {}
         self._all: list[Scratch] = []

@@ -297,8 +297,8 @@ class F64Spec(GemmSpec):
     def expects(self) -> tuple[Expect, ...]:
         if self.unit == "fma":
             return (Expect("fma.rn.f64", ("*mma.*",)),)
-        shape = "m8n8k4" if self.depth == 4 else f"m16n8k{self.depth}"
-        return (Expect(f"mma.sync.aligned.{shape}.row.col.f64.f64.f64.f64", ("*mma.*",)),)
+        shape = f"m16n8k{self.depth}.row.col.f64.f64.f64.f64"
+        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),)
 
     @property
     def requires(self) -> Expr:

@@ -116,6 +116,13 @@ class RouteTable:
         if not self.routes or not self.dtypes:
             raise SpecError(f"a table of {self.space.name!r} has no routes, or serves no dtype")
 
+    def twins(self, names: Iterable[str], dtype: str) -> tuple[str, ...]:
+        """The names that kernels of the first dtype have for another."""
+        if dtype == self.dtypes[0]:
+            return tuple(names)
+        known = {kernel.name: kernel for route in self.routes for kernel in route.kernels}
+        return tuple(known[name].of(dtype).name for name in names)
+
     def kernels(self) -> Iterable[KernelSpec]:
         """All kernels of all dtypes."""
         for dtype in self.dtypes:

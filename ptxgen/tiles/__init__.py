@@ -1,20 +1,49 @@
 """The spec tables: data only, one module per kernel family.
 
 ``TABLES`` is every route table by its key, ``ROUTES`` the routes of each, ``SPECS`` every kernel by
-name. A kind of problems adds its module to the list below.
+name. All are made when they are first asked for. A kind of problems adds its module to the list
+below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec, Key, Route, RouteTable
 from ptxgen.tiles import gemm, rows
+from ptxgen.tiles.lazy import Filled, Lazy
 
-TABLES: dict[Key, RouteTable] = {}
-ROUTES: dict[Key, tuple[Route, ...]] = {}
-SPECS: dict[str, KernelSpec] = {}
+TABLES: Lazy[Key, RouteTable] = Lazy({**gemm.TABLES, **rows.TABLES})
+
+
+def _routes(key: Key) -> tuple[Route, ...]:
+    return TABLES[key].routes
+
+
+ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy({key: partial(_routes, key) for key in TABLES})
+
+
+def named(
+    kernels: Iterable[KernelSpec], known: Mapping[str, KernelSpec] | None = None
+) -> dict[str, KernelSpec]:
+    """``kernels`` by name. Raises SpecError for two of one name that differ, or differ from
+    those that are ``known``.
+    """
+    found: dict[str, KernelSpec] = {}
+    for kernel in kernels:
+        other = found.setdefault(kernel.name, (known or {}).get(kernel.name, kernel))
+        if other != kernel:
+            raise SpecError(
+                f"two kernels are named {kernel.name}: {other.canonical()} vs {kernel.canonical()}"
+            )
+    return found
+
+
+SPECS: Filled[str, KernelSpec] = Filled(
+    lambda: named(kernel for table in TABLES.values() for kernel in table.kernels())
+)
 
 
 def register(tables: Mapping[Key, RouteTable]) -> None:
@@ -25,22 +54,8 @@ def register(tables: Mapping[Key, RouteTable]) -> None:
     """
     if taken := tables.keys() & TABLES.keys():
         raise SpecError(f"route tables that exist already: {sorted(taken)}")
-    SPECS.update(named((k for t in tables.values() for k in t.kernels()), SPECS))
-    TABLES.update(tables)
-    ROUTES.update({key: table.routes for key, table in tables.items()})
-
-
-def named(kernels: Iterable[KernelSpec], known: Mapping[str, KernelSpec]) -> dict[str, KernelSpec]:
-    """``kernels`` by name. Raises SpecError for two of one name that differ."""
-    found: dict[str, KernelSpec] = {}
-    for kernel in kernels:
-        other = found.setdefault(kernel.name, known.get(kernel.name, kernel))
-        if other != kernel:
-            raise SpecError(
-                f"two kernels are named {kernel.name}: {other.canonical()} vs {kernel.canonical()}"
-            )
-    return found
-
-
-for _tables in (gemm.TABLES, rows.TABLES):
-    register(_tables)
+    added = named((k for t in tables.values() for k in t.kernels()), SPECS)
+    for key, table in tables.items():
+        TABLES[key] = table
+        ROUTES[key] = table.routes
+    SPECS.update(added)

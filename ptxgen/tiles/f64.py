@@ -83,8 +83,11 @@ def _side_by_side(layout: str) -> tuple[Route, ...]:
     )
 
 
-def _unaligned(layout: str) -> tuple[Route, ...]:
-    """Operands off 16 bytes, on tensor cores; a CTA takes all chunks unless rows are few."""
+def _unaligned(layout: str, split: bool) -> tuple[Route, ...]:
+    """Operands off 16 bytes, on tensor cores; a CTA takes all chunks unless rows are few.
+
+    ``split``: whether split reductions come here.
+    """
 
     def kernel(tile: int, bk: int) -> F64Spec:
         return F64Spec(
@@ -95,11 +98,10 @@ def _unaligned(layout: str) -> tuple[Route, ...]:
     thin: tuple[Route, ...] = ()
     if layout[0] == "T":  # the rows of A are M elements long, which may be one
         chain = F64Spec(layout, 16, 32, 32, 1, 2, 8, align_a=8, ctas_per_sm=2)
-        chunks = replace(chain, stages=5, split="cluster", cluster=CLUSTER, ctas_per_sm=3)
-        thin = (
-            Route((chain,), UNSPLIT & (M <= 16), "M <= 16, and odd: the weight streams once"),
-            Route((chunks,), SPLIT & (M <= 16), "M <= 16, and odd: chunks in a cluster"),
-        )
+        thin = (Route((chain,), UNSPLIT & (M <= 16), "odd M <= 16: the weight streams once"),)
+        if split:
+            chunks = replace(chain, stages=5, split="cluster", cluster=CLUSTER, ctas_per_sm=3)
+            thin += (Route((chunks,), M <= 16, "odd M <= 16: chunks side by side in a cluster"),)
     return (
         *thin,
         Route((wide,), _fills(wide, 6), "operands off 16 bytes: many tiles"),
@@ -133,7 +135,10 @@ def _portable(layout: str) -> tuple[Route, ...]:
 
 
 def _rows(layout: str) -> tuple[Route, ...]:
-    return (*_side_by_side(layout), *_chain(layout), *_unaligned(layout), *_portable(layout))
+    tensor = (*_side_by_side(layout), *_chain(layout), *_unaligned(layout, split=True))
+    if layout == "TT":  # nobody stores both like this; two sizes serve
+        tensor = tuple(r for r in tensor if r.name.startswith(("dmma_tt_64x64", "dmma_tt_32x32")))
+    return (*tensor, *_portable(layout))
 
 
 def _batch() -> tuple[Route, ...]:
@@ -166,7 +171,7 @@ def _batch() -> tuple[Route, ...]:
         Route((small, reduce), SPLIT, "long batch, few outputs"),
         Route((fma, reduce), SPLIT, "long batch, on FMA units: any alignment"),
         *_chain("TN"),
-        *_unaligned("TN"),
+        *_unaligned("TN", split=False),
         *_portable("TN"),
     )
 

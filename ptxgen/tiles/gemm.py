@@ -1,20 +1,43 @@
-"""The tables of products: ``TABLES[layout, plan, width, tier]`` for each operand layout ("NN" ..
-"TT"), plan ("rows", "batch"), width of operands ("f32", "half", "f64") and tier.
+"""The tables of products: for each operand layout ("NN" .. "TT"), plan ("rows", "batch"), width of
+operands ("f32", "f64", "half") and tier.
 """
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
+from functools import partial
+
 from ptxgen.numerics.contract import PLANS
-from ptxgen.spec import Key, RouteTable
+from ptxgen.spec import LAYOUTS, Key, RouteTable
 from ptxgen.spec.gemm import space
-from ptxgen.tiles import f64, simt, tc, typed
 
 WIDTHS = {"f32": ("f32",), "half": ("bf16", "f16"), "f64": ("f64",)}
 """The dtypes that share tables: what is the fastest does not hang on how 16 bits are split."""
+WIDTH_OF = {dtype: width for width, dtypes in WIDTHS.items() for dtype in dtypes}
+"""The width of each dtype."""
 
-TABLES: dict[Key, RouteTable] = {
-    key: RouteTable(
-        space(PLANS[routes[0].kernels[0].contract.name][key[1]]), routes, WIDTHS[key[2]]
-    )
-    for key, routes in {**simt.ROUTES, **typed.ROUTES, **tc.ROUTES, **f64.ROUTES}.items()
+_MODULES = {
+    ("f32", "simt"): "simt",
+    ("half", "simt"): "typed",
+    ("half", "tc"): "tc",
+    ("f64", "simt"): "f64",
 }
+"""Where the routes of a width and tier are; a module is imported when one of its tables is used."""
+
+
+def _table(module: str, key: Key) -> RouteTable:
+    routes = importlib.import_module(f"ptxgen.tiles.{module}").ROUTES[key]
+    plan = PLANS[routes[0].kernels[0].contract.name][key[1]]
+    return RouteTable(space(plan), routes, WIDTHS[key[2]])
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    key: partial(_table, module, key)
+    for (width, tier), module in _MODULES.items()
+    for key in (
+        *((layout, "rows", width, tier) for layout in LAYOUTS),
+        ("TN", "batch", width, tier),
+    )
+}
+"""What makes each table."""

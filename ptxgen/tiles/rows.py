@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.rows import ROWS, SEGMENTS, SMS, SPACE, LogSumExpSpec
 
-WHOLE = LogSumExpSpec("whole")
-SPLIT = LogSumExpSpec("segments"), LogSumExpSpec("combine")
 
-TABLES: dict[Key, RouteTable] = {
-    ("logsumexp",): RouteTable(
+def _logsumexp() -> RouteTable:
+    split = LogSumExpSpec("segments"), LogSumExpSpec("combine")
+    few = (ROWS < SMS * 2) & (SEGMENTS >= 16)
+    return RouteTable(
         SPACE,
         (
-            Route(
-                SPLIT,
-                (ROWS < SMS * 2) & (SEGMENTS >= 16),
-                "few long rows: a warp a segment, on all SMs",
-            ),
-            Route((WHOLE,), TRUE, "a CTA a row"),
+            Route(split, few, "few long rows: a warp a segment, on all SMs"),
+            Route((LogSumExpSpec("whole"),), TRUE, "a CTA a row"),
         ),
         ("f32", "bf16", "f16"),
-    ),
-}
+    )
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {("logsumexp",): _logsumexp}
+"""What makes each table."""

@@ -13,8 +13,8 @@ from ptxgen.errors import DeviceError, DtypeError, ShapeError
 from ptxgen.runtime import cuda
 from ptxgen.runtime.arrays import DeviceArray, view
 from ptxgen.runtime.call import Call
-from ptxgen.runtime.device import devices, get_device, use_device
 from ptxgen.runtime.launch import MAP_BYTES, Parameters, ScratchLaunch, TensorBox
+from ptxgen.runtime.registry import devices, get_device, use_device
 from ptxgen.runtime.stream import torch_current
 from ptxgen.runtime.workspace import SMALLEST
 

@@ -24,15 +24,15 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (chunks * m * n * 8,),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 12: FMA units: a large tile for every SM
+    # 11: FMA units: a large tile for every SM
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_128x64 * 1 * 4
     ):
-        return Choice(12, ("f64_tn_f64_128x64x16_0d62c5",), (tiles_128x64,), ())
+        return Choice(11, ("f64_tn_f64_128x64x16_0d62c5",), (tiles_128x64,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 13: everything else: any size and alignment
-    return Choice(13, ("f64_tn_f64_64x32x16_5f41c9",), (min(tiles_64x32, 2147483647),), ())
+    # 12: everything else: any size and alignment
+    return Choice(12, ("f64_tn_f64_64x32x16_5f41c9",), (min(tiles_64x32, 2147483647),), ())
 
 
 def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
@@ -108,28 +108,25 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
     ):
         return Choice(7, ("f64_tn_f64_32x32x32_1f1633",), (tiles_32x32,), ())
-    # 8: M <= 16, and odd: the weight streams once
+    # 8: odd M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and m <= 16:
         return Choice(8, ("f64_tn_f64_16x32x32_de508b",), (tiles_16x32,), ())
-    # 9: M <= 16, and odd: chunks in a cluster
-    if align_b >= 16 and chunks <= 4 and tiles_16x32 * 4 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(9, ("f64_tn_f64_16x32x32_1f1bc8",), (tiles_16x32 * 4,), ())
-    # 10: operands off 16 bytes: many tiles
+    # 9: operands off 16 bytes: many tiles
     if tiles_64x64 <= 2147483647 and sms * 6 <= tiles_64x64 * 1 * 4:
-        return Choice(10, ("f64_tn_f64_64x64x16_227970",), (tiles_64x64,), ())
-    # 11: operands off 16 bytes
+        return Choice(9, ("f64_tn_f64_64x64x16_227970",), (tiles_64x64,), ())
+    # 10: operands off 16 bytes
     if tiles_32x32 <= 2147483647:
-        return Choice(11, ("f64_tn_f64_32x32x32_a9c6dd",), (tiles_32x32,), ())
+        return Choice(10, ("f64_tn_f64_32x32x32_a9c6dd",), (tiles_32x32,), ())
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 12: FMA units: a large tile for every SM
+    # 11: FMA units: a large tile for every SM
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_128x64 * 1 * 4
     ):
-        return Choice(12, ("f64_tn_f64_128x64x16_0d62c5",), (tiles_128x64,), ())
+        return Choice(11, ("f64_tn_f64_128x64x16_0d62c5",), (tiles_128x64,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 13: everything else: any size and alignment
-    return Choice(13, ("f64_tn_f64_64x32x16_5f41c9",), (min(tiles_64x32, 2147483647),), ())
+    # 12: everything else: any size and alignment
+    return Choice(12, ("f64_tn_f64_64x32x16_5f41c9",), (min(tiles_64x32, 2147483647),), ())
 
 
 BY_ARCH: dict[str, Dispatch] = {

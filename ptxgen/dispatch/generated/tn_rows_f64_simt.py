@@ -87,11 +87,11 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and chunks <= 1
     ):
         return Choice(8, ("f64_tn_f64_32x32x32_1f1633",), (tiles_32x32,), ())
-    # 9: M <= 16, and odd: the weight streams once
+    # 9: odd M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and m <= 16:
         return Choice(9, ("f64_tn_f64_16x32x32_de508b",), (tiles_16x32,), ())
-    # 10: M <= 16, and odd: chunks in a cluster
-    if align_b >= 16 and chunks <= 4 and tiles_16x32 * 4 <= 2147483647 and chunks > 1 and m <= 16:
+    # 10: odd M <= 16: chunks side by side in a cluster
+    if align_b >= 16 and chunks <= 4 and tiles_16x32 * 4 <= 2147483647 and m <= 16:
         return Choice(10, ("f64_tn_f64_16x32x32_1f1bc8",), (tiles_16x32 * 4,), ())
     # 11: operands off 16 bytes: many tiles
     if tiles_64x64 <= 2147483647 and sms * 6 <= tiles_64x64 * 1 * 4:

@@ -1,0 +1,153 @@
+"""Which devices there are, and which one computes what lies in host memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar, Token
+from types import TracebackType
+
+from ptxgen.errors import DeviceError, NoGpuError, OptionError
+from ptxgen.runtime.device import Device, watch_forks
+
+
+class _Kind:
+    """One kind of devices, opened when first asked for."""
+
+    def __init__(self, factory: Callable[[], Sequence[Device]]) -> None:
+        self.factory = factory
+        self.opened: Sequence[Device] | None = None
+
+    def devices(self) -> Sequence[Device]:
+        if self.opened is None:
+            watch_forks(_guard)
+            with _guard.lock:
+                if self.opened is None:
+                    self.opened = tuple(self.factory())
+        return self.opened
+
+
+class _Guard:
+    """The lock under which kinds are opened."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+
+    def forked(self) -> None:
+        self.lock = threading.RLock()
+
+
+_guard = _Guard()
+_kinds: dict[str, _Kind] = {}
+_process_default: Device | None = None
+_no_gpu = False
+_context_default: ContextVar[Device | None] = ContextVar("ptxgen_device", default=None)
+
+
+def register(kind: str, factory: Callable[[], Sequence[Device]]) -> None:
+    """Adds a kind of devices.
+
+    ``factory`` is called once, at first use, and returns the devices in index order; it
+    raises DeviceError when this machine cannot have any. Registering again replaces it.
+    """
+    global _no_gpu
+    _kinds[kind] = _Kind(factory)
+    _no_gpu = False
+
+
+def _cuda_devices() -> Sequence[Device]:
+    from ptxgen.runtime import cuda
+
+    return cuda.open_devices()
+
+
+def _cpu_devices() -> Sequence[Device]:
+    from ptxgen.runtime import cpu
+
+    return cpu.open_devices()
+
+
+register("cuda", _cuda_devices)
+register("cpu", _cpu_devices)
+
+
+def devices() -> tuple[Device, ...]:
+    """Every usable device of every kind; empty on a machine that has none."""
+    found: list[Device] = []
+    for kind in _kinds.values():
+        try:
+            found.extend(kind.devices())
+        except DeviceError:
+            continue
+    return tuple(found)
+
+
+def get_device(spec: str | Device) -> Device:
+    """The device that ``spec`` names: ``"cuda"``, ``"cuda:1"``, ``"cpu"`` or a Device.
+
+    Raises OptionError for an unknown name, DeviceError when there is no such device here.
+    """
+    if isinstance(spec, Device):
+        return spec
+    kind, colon, number = spec.partition(":") if isinstance(spec, str) else (None, "", "")
+    if kind not in _kinds or (colon and not (number.isascii() and number.isdigit())):
+        raise OptionError(
+            f"unknown device {spec!r}; takes a Device or one of "
+            + ", ".join(f'"{k}", "{k}:<index>"' for k in _kinds)
+        )
+    found = _kinds[kind].devices()
+    index = int(number or 0)
+    if index >= len(found):
+        missing = NoGpuError if kind == "cuda" and not found else DeviceError
+        raise missing(f"there is no device {kind}:{index}; {len(found)} of kind {kind!r} exist")
+    return found[index]
+
+
+def default_device() -> Device:
+    """Where arrays in host memory go.
+
+    The innermost :class:`use_device` of this context, else what :func:`set_default_device`
+    set for the process, else ``"cuda:0"``, or ``"cpu"`` where there is no GPU. Raises
+    DeviceError when there is a GPU that cannot be used.
+    """
+    return _context_default.get() or _process_default or _best_device()
+
+
+def _best_device() -> Device:
+    global _no_gpu
+    if not _no_gpu:
+        try:
+            return get_device("cuda")
+        except NoGpuError:
+            _no_gpu = True  # for good: asking again costs a search for the driver
+    return get_device("cpu")
+
+
+def set_default_device(spec: str | Device | None) -> None:
+    """Sets the default device of the process (all threads); None restores the rule."""
+    global _process_default
+    _process_default = None if spec is None else get_device(spec)
+
+
+class use_device:  # noqa: N801 - reads as a statement: with ptxgen.use_device("cuda:1")
+    """Context manager: the default device of this thread (or task) inside the block.
+
+    Like every context variable it does not reach threads started inside the block.
+    Arrays that already live on a GPU are computed where they live, whatever the default.
+    """
+
+    def __init__(self, spec: str | Device) -> None:
+        self.device = get_device(spec)
+        self._tokens: list[Token[Device | None]] = []
+
+    def __enter__(self) -> Device:
+        self._tokens.append(_context_default.set(self.device))
+        return self.device
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _context_default.reset(self._tokens.pop())

@@ -11,7 +11,7 @@ import pytest
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import BATCH64, FMA64, ROWS64, Plan
-from ptxgen.spec.base import ARCHITECTURES, LAYOUTS
+from ptxgen.spec import ARCHITECTURES, LAYOUTS
 from ptxgen.spec.f64 import F64_SPLITS, UNITS, F64ReduceSpec, F64Spec
 from ptxgen.tiles import f64
 
@@ -155,7 +155,7 @@ def test_grids() -> None:
     assert tile().grid.evaluate(shape) == 2 * 3
     assert tile(**CLUSTER).grid.evaluate(shape) == 2 * 3 * 4
     assert tile(split="workspace").grid.evaluate(shape) == 2 * 3 * 2
-    assert tile(split="workspace").workspace.evaluate(shape) == 2 * 65 * 129 * 8
+    assert tile(split="workspace").scratch["workspace"].evaluate(shape) == 2 * 65 * 129 * 8
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

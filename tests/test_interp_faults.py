@@ -65,7 +65,12 @@ PICKED = {
 """A kernel of every way to copy, split and synchronise."""
 
 
-every_pick = pytest.mark.parametrize("pick", PICKED)
+SHOWN = ("staged", "kvector", "slices of TN", "persistent", "workspace")
+"""One of each way to copy an operand or to split; the others are alike in most, and long."""
+every_pick = pytest.mark.parametrize(
+    "pick",
+    [p if p in SHOWN else pytest.param(p, marks=pytest.mark.long) for p in PICKED],
+)
 slices = pytest.mark.parametrize("pick", [p for p in PICKED if "slices" in p])
 
 

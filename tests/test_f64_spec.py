@@ -13,7 +13,7 @@ from ptxgen.expr import Expr
 from ptxgen.numerics.contract import BATCH64, FMA64, ROWS64, Plan
 from ptxgen.spec import ARCHITECTURES, LAYOUTS
 from ptxgen.spec.f64 import F64_SPLITS, UNITS, F64ReduceSpec, F64Spec
-from ptxgen.tiles import f64
+from ptxgen.tiles import SPECS, f64
 
 Key = tuple[str, str, str, str]
 
@@ -205,17 +205,21 @@ def test_the_kernels_have_names_of_their_own() -> None:
 def test_the_regimes() -> None:
     rows = ("NN", "rows", "f64", "simt")
 
-    def first(m: int, n: int, k: int) -> str:
-        return str(_first(rows, "sm_90", ROWS64, M=m, N=n, K=k)).removeprefix("dmma_nn_")
+    def first(m: int, n: int, k: int) -> F64Spec:
+        spec = SPECS[str(_first(rows, "sm_90", ROWS64, M=m, N=n, K=k))]
+        assert isinstance(spec, F64Spec)
+        return spec
 
-    assert first(1, 4096, 4096).startswith("16x32x32_w1x2_s8")
-    assert first(64, 4096, 4096).startswith("32x32x32")
-    assert first(256, 4096, 4096).startswith("64x64x16")
-    assert first(4096, 4096, 4096).startswith("128x128x16")
-    assert "cluster4" in first(1, 1024, 4096)
-    assert "cluster4" in first(128, 1024, 4096)
-    assert "serial" in first(4096, 1024, 4096)
-    assert "cluster4" not in first(1, 1024, 2047)
+    def tile_of(m: int) -> tuple[int, int, int]:
+        spec = first(m, 4096, 4096)
+        return spec.bm, spec.bn, spec.bk
+
+    assert [tile_of(m) for m in (1, 64, 256, 4096)] == [
+        (16, 32, 32), (32, 32, 32), (64, 64, 16), (128, 128, 16),
+    ]  # fmt: skip
+    assert first(1, 1024, 4096).split == first(128, 1024, 4096).split == "cluster"
+    assert first(4096, 1024, 4096).split == "serial"
+    assert first(1, 1024, 2047).split != "cluster"
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ class FakeGpu(FakeDevice):
 def torch_for_ops():
     """The fake torch of the runtime's tests, with what the operations ask for besides."""
     torch = fake_torch()
-    torch.bfloat16, torch.float16 = "bfloat16", "float16"
+    torch.bfloat16, torch.float16, torch.float64 = "bfloat16", "float16", "float64"
     torch.grad_enabled = True
     torch.Tensor.requires_grad = False
     torch.Tensor.get_device = lambda self: self.device.index if self.is_cuda else -1

@@ -57,6 +57,7 @@ PICKED = {
     "kvector": simt(copy="kvector", split="none", warps_n=4),
     "half-warp slices": simt(copy="kvector", lanes=16, split="slices", lanes_m=4),
     "slices": simt(copy="staged", lanes=32, split="slices"),
+    "slices of TN": simt(layout="TN", split="slices"),
     "big": simt(copy="transpose", bm=128, bn=128, tn=8, split="none"),
     "persistent": simt(persistent=True),
     "workspace": simt(copy="vector", split="workspace"),
@@ -64,7 +65,12 @@ PICKED = {
 """A kernel of every way to copy, split and synchronise."""
 
 
-every_pick = pytest.mark.parametrize("pick", PICKED)
+SHOWN = ("staged", "kvector", "slices of TN", "persistent", "workspace")
+"""One of each way to copy an operand or to split; the others are alike in most, and long."""
+every_pick = pytest.mark.parametrize(
+    "pick",
+    [p if p in SHOWN else pytest.param(p, marks=pytest.mark.long) for p in PICKED],
+)
 slices = pytest.mark.parametrize("pick", [p for p in PICKED if "slices" in p])
 
 
@@ -76,8 +82,10 @@ def rounds(spec):
 
 
 def loops(spec):
-    """Whether something comes behind the stores of a tile."""
-    return spec.persistent or spec.split == "slices"
+    """Whether something comes behind the stores of a tile: more chunks than slices, say, which
+    only weight gradients have.
+    """
+    return spec.persistent or (spec.split == "slices" and spec.layout == "TN")
 
 
 class SimtKernel(Kernel):

@@ -64,8 +64,16 @@ ENGINES = {
 
 
 def some_of(picks):
-    """Runs a test on those of ``picks`` that differ in what its faults are planted into."""
-    return lambda *names: pytest.mark.parametrize("pick", [n for n in picks if n in names])
+    """Runs a test on those of ``picks`` that differ in what its faults are planted into; but for
+    two of them, in long runs.
+    """
+
+    def of(*names):
+        known = [n for n in picks if n in names]
+        rest = [pytest.param(n, marks=pytest.mark.long) for n in known[2:]]
+        return pytest.mark.parametrize("pick", [*known[:2], *rest])
+
+    return of
 
 
 rings, engines = some_of(RINGS), some_of(ENGINES)

@@ -9,6 +9,7 @@ import struct
 
 import numpy as np
 import pytest
+from interp_cases import representatives
 
 import ptxgen
 from ptxgen.cli import main
@@ -466,7 +467,14 @@ def halves_sectors(spec) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", firsts("simt"))
+def some(*families: str):
+    """Of kernels of one family, split and ways to copy one always; the others are long."""
+    shown = representatives(firsts(*families), "family", "dtype", "split", "copy_a", "copy_b")
+    rest = [pytest.param(n, marks=pytest.mark.long) for n in firsts(*families) if n not in shown]
+    return pytest.mark.parametrize("name", [*shown, *rest])
+
+
+@some("simt")
 def test_main_loops_are_free_of_waste(name: str) -> None:
     spec = SPECS[name]
     n = max(spec.bn, 4)
@@ -490,7 +498,7 @@ def test_main_loops_are_free_of_waste(name: str) -> None:
     assert loads == steps * (spec.size("a") * spec.tm + spec.size("b") * spec.tn)
 
 
-@pytest.mark.parametrize("name", firsts("mma", "wgmma"))
+@some("mma", "wgmma")
 def test_main_loops_of_tensor_cores_are_free_of_waste(name: str) -> None:
     spec = SPECS[name]
     copies = {spec.copy_a, spec.copy_b} if spec.family == "mma" else set()

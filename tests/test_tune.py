@@ -410,13 +410,6 @@ def test_learning_keeps_other_tables_of_a_profile(tmp_path: Path) -> None:
     assert report.key == NN and read(path).tables.keys() == {NN, BATCH}
 
 
-def test_rules_of_one_dtype_serve_another_of_its_size() -> None:
-    rule = Rule("mma_nt_bf16_64x64x64", "measured", m=(1, 64))
-    found = tune.renamed(Rules((rule,), ("simt_nt_bf16_8x8x8",)), "bf16", "f16")
-    assert found.rules[0] == dataclasses.replace(rule, kernel="mma_nt_f16_64x64x64")
-    assert found.then == ("simt_nt_f16_8x8x8",)
-
-
 def test_names_of_profiles() -> None:
     assert profile_name("NVIDIA H200", 132) == "h200_132"
     assert profile_name("NVIDIA GeForce RTX 4090", 128) == "geforce_rtx_4090_128"

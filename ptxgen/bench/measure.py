@@ -208,14 +208,11 @@ class Oracle:
 
     def _host(self, array: Any) -> Any:
         """The bits of a torch array, in NumPy."""
-        import numpy as np
-
-        array = array.contiguous()
-        if self.dtype == "f32":
-            return array.cpu().numpy().view(np.uint32)
         import torch
 
-        return array.view(torch.int16).cpu().numpy().view(np.uint16)
+        array, width = array.contiguous(), ITEMSIZE[self.dtype]
+        signed = {2: torch.int16, 4: torch.int32, 8: torch.int64}[width]
+        return array.view(signed).cpu().numpy().view(f"u{width}")
 
     def check(self, what: str, out: Any) -> int:
         """Compares ``out``; how many outputs. Raises WrongBitsError with the first mismatch."""
@@ -240,9 +237,11 @@ def _expected(a: Any, b: Any, chunk: int, dtype: str, tier: str, arch: str) -> A
     """The bits of ``a @ b`` in the tier's contract, of ``dtype`` like the operands' bits."""
     import numpy as np
 
-    from ptxgen.reference.gemm import chain, chain16
+    from ptxgen.reference.gemm import chain, chain16, chain64
     from ptxgen.reference.half import downcast, upcast
 
+    if dtype == "f64":
+        return chain64(a.view(np.float64), b.view(np.float64), chunk).view(np.uint64)
     if dtype == "f32":
         return chain(a.view(np.float32), b.view(np.float32), chunk).view(np.uint32)
     if tier == "simt":
@@ -261,17 +260,18 @@ def compare(torch: Any, what: str, out: Any, expected: Any, k: int) -> None:
     """Every output of ``out`` against another summation order; WrongBitsError if far off.
 
     Products of standard normal numbers have variance 1, so a running sum grows like sqrt(k),
-    each step rounds it by up to u sqrt(k) (u = 2**-24), about 0.4 of that on average, and k such
-    errors add up, as a random walk, to 0.3 u k. A wrong output is off by about sqrt(k). 32 u k is
-    far from both: 80 standard deviations of the difference of two such results, and below
-    sqrt(k) up to k = 2**38. Tensor cores cut k / 16 sums towards zero, by 2 u of about sqrt(k):
+    each step rounds it by up to u sqrt(k) (u = 2**-24; in f64 2**-53), about 0.4 of that on
+    average, and k such errors add up, as a random walk, to 0.3 u k. A wrong output is off by about
+    sqrt(k). 32 u k is far from both: 80 standard deviations of the difference of two such results,
+    and below sqrt(k) up to k = 2**38. Tensor cores cut k / 16 sums towards zero, by 2 u of about sqrt(k):
     less than that up to k = 2**17.
 
     Results of 16 bits are rounded again, and cuBLAS adds partial sums in that precision: eight
     half steps of the largest output (5 sqrt(k)) are 0.16 sqrt(k) in bf16 at most.
     """
     difference = torch.sub(out, expected).abs_().max().item()
-    bound = 32 * 2.0**-24 * max(k, 16)
+    unit = 2.0**-53 if out.element_size() == 8 else 2.0**-24
+    bound = 32 * unit * max(k, 16)
     if out.element_size() == 2:
         bound += 4 * torch.finfo(out.dtype).eps * expected.abs().max().item()
     if not difference <= bound:  # so that NaN, which poisons what was not written, fails

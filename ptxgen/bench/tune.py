@@ -28,6 +28,7 @@ from ptxgen.expr import FALSE, TRUE
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, TIERS
 from ptxgen.spec import Key, Route
 from ptxgen.tiles import ROUTES, TABLES
+from ptxgen.tiles.gemm import WIDTH_OF
 from ptxgen.tiles.profiles import FOLDER, Profile, Rule, Rules, profile_name, read, write
 
 _MS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
@@ -110,8 +111,11 @@ def tables(
 ) -> list[Key]:
     """The route tables of these dtypes, layouts and plans. Raises OptionError for none."""
     layouts, plans = tuple(layouts), tuple(plans)
-    wanted = [(d, cases.tier_of(d, tier)) for d in dtypes]
-    found = [k for k in ROUTES if k[0] in layouts and k[1] in plans and k[2:] in wanted]
+    wanted = [(WIDTH_OF.get(d, d), cases.tier_of(d, tier)) for d in dtypes]
+    products = (key for key in ROUTES if len(key) == 4)
+    found: list[Key] = [
+        k for k in products if k[0] in layouts and k[1] in plans and k[2:] in wanted
+    ]
     if not found:
         raise OptionError(
             f"there is no route table of {', '.join(layouts)}, {', '.join(plans)}, "
@@ -307,7 +311,7 @@ def learn_table(
         for r in records
     ]
     points = [point for point in points if point.times]
-    learnt = learn(points, itemsize=ITEMSIZE[key[2]], most=most)
+    learnt = learn(points, itemsize=ITEMSIZE[TABLES[key].dtypes[0]], most=most)
     at = learnt.worst_at
     losses = [loss for p in points if (loss := _table_loss(key, p, header)) is not None]
     report = Report(
@@ -370,30 +374,16 @@ def living(key: Key, rules: Sequence[Rule], arch: str) -> Rules:
     )
 
 
-def renamed(rules: Rules, dtype: str, other: str) -> Rules:
-    """The same rules for the kernels of another dtype of the same size."""
-
-    def of(name: str) -> str:
-        return name.replace(f"_{dtype}_", f"_{other}_")
-
-    return Rules(
-        tuple(replace(rule, kernel=of(rule.kernel)) for rule in rules.rules),
-        tuple(map(of, rules.then)),
-    )
-
-
 def write_profile(
     journal: Journal,
     keys: Iterable[Key],
     path: Path,
     *,
-    also: Mapping[str, str] | None = None,
     most: int = MOST_RULES,
 ) -> list[Report]:
     """Learns the tables ``keys`` and enters them into the profile in ``path``.
 
-    ``also``: dtypes whose tables get the rules of another one. What the profile has of other
-    tables stays.
+    What the profile has of other tables stays.
     """
     header = journal.header
     reports = []
@@ -405,9 +395,6 @@ def write_profile(
             continue
         learnt[key], report = learn_table(key, records, header, most)
         reports.append(report)
-        for dtype, source in (also or {}).items():
-            if source == key[2]:
-                learnt[*key[:2], dtype, key[3]] = renamed(learnt[key], source, dtype)
     profile = Profile(header.gpu, header.sms, header.arch, str(header), learnt)
     if path.exists():
         profile = replace(profile, tables={**read(path).tables, **learnt})
@@ -464,7 +451,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         journal,
         _keys(options),
         path,
-        also={other: options.dtype[0] for other in options.also},
         most=options.most,
     )
     emit(f"{path.stem}: times with the rules / with the fastest kernel of each problem")
@@ -530,7 +516,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Times every kernel that serves a problem, on many problems, and writes which "
         "to prefer where: the profile of this GPU. A run that was stopped goes on where it was. "
         "No result depends on a profile: all kernels of a contract return the same bits.",
-        epilog="example: ptxgen tune --dtype bf16 --also f16 --budget 300 --journal tune.jsonl",
+        epilog="example: ptxgen tune --dtype bf16 --budget 300 --journal tune.jsonl",
     )
     parser.add_argument(
         "--dtype",
@@ -575,13 +561,6 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="FILE",
         help="measure nothing, learn from these journals of one GPU (needs none)",
-    )
-    parser.add_argument(
-        "--also",
-        type=_choices(tuple(DTYPES.values())),
-        default=[],
-        metavar="LIST",
-        help="dtypes that get the rules of the (one) dtype measured",
     )
     parser.add_argument(
         "--most", type=int, default=MOST_RULES, metavar="COUNT", help="rules a table (%(default)s)"

@@ -23,8 +23,8 @@ class batch_invariant(TorchDispatchMode):  # noqa: N801 - used as a statement: w
 
     Served are ``mm``, ``addmm``, ``bmm``, ``baddbmm``, ``mv`` and ``addmv`` of float64, float32,
     bfloat16 and float16, with their ``out=`` forms, and so what PyTorch makes of them: ``matmul``,
-    ``@``, ``linear``, ``einsum``, ``nn.Linear``, and their backward passes inside the block. Everything
-    else goes on as before. ``served`` counts the products by name.
+    ``@``, ``linear``, ``einsum``, ``nn.Linear``, and their backward passes inside the block.
+    Everything else goes on as before. ``served`` counts the products by name.
 
     A row of a result depends on that row of the left matrix and on the right matrix (and what is
     added to it), whatever else is in the batch:
@@ -32,8 +32,8 @@ class batch_invariant(TorchDispatchMode):  # noqa: N801 - used as a statement: w
     - ``mm`` is :func:`ptxgen.matmul`; ``bmm`` is that for each pair of matrices; ``mv`` is ``mm``
       with one column.
     - ``addmm``, ``baddbmm`` and ``addmv`` are ``alpha · product + beta · input`` in f32 (of float64
-      in f64), one rounding for each step that is there (none for a factor of 1, or beta = 0), then one
-      rounding to the dtype.
+      in f64), one rounding for each step that is there (none for a factor of 1, or beta = 0), then
+      one rounding to the dtype.
 
     Only the thread that enters is concerned, and the threads in which autograd runs the backward
     passes that it starts. Blocks nest: the innermost counts. An exception leaves them as usual.

@@ -263,8 +263,8 @@ def compare(torch: Any, what: str, out: Any, expected: Any, k: int) -> None:
     each step rounds it by up to u sqrt(k) (u = 2**-24; in f64 2**-53), about 0.4 of that on
     average, and k such errors add up, as a random walk, to 0.3 u k. A wrong output is off by about
     sqrt(k). 32 u k is far from both: 80 standard deviations of the difference of two such results,
-    and below sqrt(k) up to k = 2**38. Tensor cores cut k / 16 sums towards zero, by 2 u of about sqrt(k):
-    less than that up to k = 2**17.
+    and below sqrt(k) up to k = 2**38. Tensor cores cut k / 16 sums towards zero, by 2 u of about
+    sqrt(k): less than that up to k = 2**17.
 
     Results of 16 bits are rounded again, and cuBLAS adds partial sums in that precision: eight
     half steps of the largest output (5 sqrt(k)) are 0.16 sqrt(k) in bf16 at most.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.runtime import Parameters
 from ptxgen.runtime.cpu import CpuDevice
 
 REGISTERS = """\
@@ -61,6 +62,10 @@ def run(
     )
     kernel = device.load(text.encode(), "main")
     packed = struct.pack(f"<{len(pointers)}Q", *pointers)
-    device.prepare(kernel, (grid, 1, 1), (block, 1, 1), packed, 0, "a snippet").fire(0)
+    parameters = Parameters(packed, tuple(range(len(pointers))))
+    launch = device.prepare(
+        kernel, (grid, 1, 1), (block, 1, 1), parameters, len(pointers), "a snippet"
+    )
+    launch.fire(0, *pointers)
     device.copy_out(result.ctypes.data, pointers[-1], result.nbytes)
     return result

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ptxgen.errors import PtxgenError
 from ptxgen.interp.text.forms import CLASSES, Form, Slot, forms, named
+from ptxgen.runtime import Parameters
 from ptxgen.runtime.cpu import CpuDevice
 
 TYPES = ["pred", "b8", "b16", "u16", "s16", "f16", "b32", "u32", "s32", "f32", "f16x2", "b64"]
@@ -241,8 +242,9 @@ def execute(draw: Draw, device: CpuDevice) -> str | None:
     pointer = device.alloc(4096)
     try:
         device.memset(pointer, 0, 4096)
-        packed = pointer.to_bytes(8, "little")
-        device.prepare(function, (1, 1, 1), (128, 1, 1), packed, 0, "a draw").fire(0)
+        packed = Parameters(pointer.to_bytes(8, "little"), (0,))
+        launch = device.prepare(function, (1, 1, 1), (128, 1, 1), packed, 1, "a draw")
+        launch.fire(0, pointer)
     except PtxgenError as error:
         return f"{type(error).__name__}: {str(error).splitlines()[0]}"
     finally:

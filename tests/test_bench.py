@@ -129,8 +129,9 @@ def test_groups_are_what_is_asked(tier: str, name: str) -> None:
 def test_all_groups_are_selected_in_every_layout(dtype: str, tier: str) -> None:
     assert GROUPS[tier].keys() == ASKED[tier].keys()
     selected = cases.select(dtype=dtype, tier=tier)
+    width = "half" if dtype.endswith("16") else dtype
     assert len(selected) == len(set(selected))
-    assert {(c.dtype, c.tier, c.table[2:]) for c in selected} == {(dtype, tier, (dtype, tier))}
+    assert {(c.dtype, c.tier, c.table[2:]) for c in selected} == {(dtype, tier, (width, tier))}
     for name, group in GROUPS[tier].items():
         layouts = cases.LAYOUTS if group.op == "linear" else ("TN",)
         found = {(c.shape, c.layout) for c in selected if c.group == name}
@@ -155,7 +156,7 @@ def test_select() -> None:
 
 
 def test_a_table_names_the_case_that_measures_it() -> None:
-    for key in ROUTES:
+    for key in (key for key in ROUTES if len(key) == 4):  # products; the rest have one name
         assert cases.case_of(key, Shape(3, 5, 7)).table == key
 
 
@@ -173,9 +174,9 @@ def test_select_refuses(arguments: tuple[Any, ...], named: str) -> None:
         cases.select(*arguments)
 
 
-@pytest.mark.parametrize(("dtype", "tier"), [("f64", "auto"), ("f32", "tc"), ("bf16", "fp8")])
+@pytest.mark.parametrize(("dtype", "tier"), [("f8", "auto"), ("f32", "tc"), ("bf16", "fp8")])
 def test_select_refuses_dtypes_and_tiers(dtype: str, tier: str) -> None:
-    with pytest.raises(OptionError, match=dtype if dtype == "f64" else f"{tier}.*expected"):
+    with pytest.raises(OptionError, match=dtype if dtype == "f8" else f"{tier}.*expected"):
         cases.select(dtype=dtype, tier=tier)
 
 

@@ -26,6 +26,7 @@ from ptxgen.golden import fresh as fresh_module
 from ptxgen.golden.ptx import entries, forbidden, local_depot
 from ptxgen.numerics.contract import FMA, Contract
 from ptxgen.spec import Expect, KernelSpec
+from ptxgen.spec.abi import Abi, ptr
 
 COMMITTED = golden.checkout_folder()
 ARCHES = ("sm_80", "sm_90a", "sm_120")
@@ -49,8 +50,16 @@ class Scale(KernelSpec):
     family: str = field(default="scale", init=False)
 
     @property
+    def label(self) -> str:
+        return ""
+
+    @property
     def name(self) -> str:
         return f"scale_{self.factor}"
+
+    @property
+    def abi(self) -> Abi:
+        return Abi((ptr("in", "const float*"), ptr("out", "float*")))
 
     @property
     def template(self) -> str:

@@ -176,8 +176,11 @@ def test_a_golden(path: Path) -> None:
     # The texts alone, behind the same declarations, give the same tree. (The registers of inner
     # scopes, name#1 and so on, go by their names there.)
     declared = {name.partition("#")[0]: type for name, type in entry.registers.items()}
-    head = text[: text.index("{") + 1] + "".join(
-        f".reg .{type} {name};" for name, type in declared.items()
+    shared = "".join(line for line in lines if line.startswith(".shared"))
+    head = (
+        text[: text.index("{") + 1]
+        + "".join(f".reg .{type} {name};" for name, type in declared.items())
+        + shared
     )
     body = [each.text if isinstance(each, Instruction) else f"{each.name}:" for each in entry.body]
     again = kernel(parse("\n".join([head, *body, "}"])))

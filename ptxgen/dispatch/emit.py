@@ -85,10 +85,10 @@ def measured(of: Iterable[Profile] | None = None) -> list[Table]:
     return [
         Table(
             key,
-            TABLES[key].space,
-            profile.routes(key),
-            (profile.gpu, profile.sms),
-            (profile.arch,),
+            routes=profile.routes(key),  # first: it refuses a table that there is not
+            space=TABLES[key].space,
+            gpu=(profile.gpu, profile.sms),
+            archs=(profile.arch,),
         )
         for profile in (profiles() if of is None else of)
         for key in profile.tables

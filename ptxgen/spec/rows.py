@@ -28,6 +28,7 @@ from ptxgen.spec.base import (
     INDEX_MAX,
     WARP,
     WORKSPACE_MAX,
+    Expect,
     KernelSpec,
     check,
 )
@@ -154,6 +155,10 @@ class LogSumExpSpec(KernelSpec):
                 ("i + LANES", SEGMENTS + 2 * WARP),
             ]
         return tuple((text, value, INDEX_MAX) for text, value in found)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (Expect("fma.rn.f32", ("fma.*", "*mma.*")), *super().expects)
 
     def describe(self) -> tuple[str, ...]:
         return (

@@ -313,20 +313,25 @@ SHAPES = (
 )  # fmt: skip
 """(M, N, K) of products, for which the library chooses."""
 
-numbers = pytest.mark.parametrize(
-    ("dtype", "tier"), [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
-)
+NUMBERS = [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
 
 
 SOME = {"f32": 1, "f64": 4, "bf16": 2, "f16": 4}
 """Of how many problems of a list each dtype takes one; they take turns."""
 
+PARTS = 3
+"""Of how many of these one is always run; the others are long."""
 
-@numbers
+
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))]
+)
+@pytest.mark.parametrize(("dtype", "tier"), NUMBERS)
 @pytest.mark.parametrize("op", sorted(OPERATIONS))
-def test_chosen_kernels(op, dtype, tier):
+def test_chosen_kernels(op, dtype, tier, part):
     epilogue = itertools.cycle(EPILOGUES)
     chooser = CpuDevice()
+    ran = 0
     for sms in (132, 8):  # other routes, the same bits
         chooser.sms = sms
         chooser.prepared.clear()
@@ -334,14 +339,28 @@ def test_chosen_kernels(op, dtype, tier):
             for turn, (layout, (m, n, k)) in enumerate(
                 itertools.product(OPERATIONS[op].products, SHAPES)
             ):
-                if (turn + sms // 8) % SOME[dtype] == 0:
+                number, rest = divmod(turn + sms // 8, SOME[dtype])
+                if rest == 0:
                     how = {"dtype": dtype, "tier": tier, "turn": turn, "epilogue": next(epilogue)}
-                    call(op, layout, m, n, k, **how)
+                    if number % PARTS == part:
+                        call(op, layout, m, n, k, **how)
+                        ran += 1
+    assert ran
 
 
-@numbers
-@pytest.mark.parametrize("op", sorted(OPERATIONS))
-@pytest.mark.parametrize("kind", KINDS)
+def hard():
+    """Operation, numbers, dtype and tier: each of the numbers with each dtype and tier always, on
+    operations by turns; the others are long.
+    """
+    ops = sorted(OPERATIONS)
+    for (o, op), (k, kind), (d, numbers) in itertools.product(
+        enumerate(ops), enumerate(KINDS), enumerate(NUMBERS)
+    ):
+        marks = pytest.mark.long if (o + k + d) % len(ops) else ()
+        yield pytest.param(op, kind, *numbers, marks=marks)
+
+
+@pytest.mark.parametrize(("op", "kind", "dtype", "tier"), hard())
 def test_chosen_kernels_on_hard_numbers(op, kind, dtype, tier):
     how = {"epilogue": ("gelu", True), "kind": kind, "dtype": dtype, "tier": tier}
     shapes = (5, 40, 20), (1, 9, 33), (3, 33, 2100)

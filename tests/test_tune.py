@@ -377,7 +377,7 @@ def measured_profile(key: tune.Key, tmp_path: Path, seed: str = "") -> Profile:
     return read(path)
 
 
-@pytest.mark.parametrize("key", [NN, BATCH], ids=" ".join)
+@pytest.mark.parametrize("key", [BATCH, pytest.param(NN, marks=pytest.mark.long)], ids=" ".join)
 def test_a_profile_is_proved(key: tune.Key, tmp_path: Path) -> None:
     profile = measured_profile(key, tmp_path)
     (table,) = emit.measured([profile])
@@ -574,11 +574,16 @@ def operands(dtype: str, *shapes: tuple[int, int]) -> list[np.ndarray]:
     return [rng.standard_normal(s, dtype=np.float32).astype(name) for s in shapes]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "tier"),
-    sorted({(dtype, key[3]) for key in PRODUCTS for dtype in TABLES[key].dtypes}),
-)
-@pytest.mark.parametrize(("m", "k", "n"), [(1, 40, 24), (5, 64, 32), (33, 20, 12)])
+def permutations() -> Iterator[Any]:
+    """Dtype, tier and shape: each dtype and tier once always, on shapes by turns; else long."""
+    numbers = sorted({(dtype, key[3]) for key in PRODUCTS for dtype in TABLES[key].dtypes})
+    shapes = (33, 20, 12), (5, 64, 32), (1, 40, 24)
+    for (i, how), (j, shape) in itertools.product(enumerate(numbers), enumerate(shapes)):
+        marks = pytest.mark.long if (i + j) % len(shapes) else ()
+        yield pytest.param(*how, *shape, marks=marks)
+
+
+@pytest.mark.parametrize(("dtype", "tier", "m", "k", "n"), permutations())
 def test_permuting_the_rules_changes_no_bit(
     dtype: str, tier: str, m: int, k: int, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

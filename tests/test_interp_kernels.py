@@ -360,7 +360,7 @@ def hard():
         yield pytest.param(op, kind, *numbers, marks=marks)
 
 
-@pytest.mark.parametrize(("op", "kind", "dtype", "tier"), hard())
+@pytest.mark.parametrize(("op", "kind", "dtype", "tier"), list(hard()))
 def test_chosen_kernels_on_hard_numbers(op, kind, dtype, tier):
     how = {"epilogue": ("gelu", True), "kind": kind, "dtype": dtype, "tier": tier}
     shapes = (5, 40, 20), (1, 9, 33), (3, 33, 2100)

@@ -583,7 +583,7 @@ def permutations() -> Iterator[Any]:
         yield pytest.param(*how, *shape, marks=marks)
 
 
-@pytest.mark.parametrize(("dtype", "tier", "m", "k", "n"), permutations())
+@pytest.mark.parametrize(("dtype", "tier", "m", "k", "n"), list(permutations()))
 def test_permuting_the_rules_changes_no_bit(
     dtype: str, tier: str, m: int, k: int, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

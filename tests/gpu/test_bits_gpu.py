@@ -470,6 +470,7 @@ def test_products_of_all_storages(m, k, n, transpose_a, transpose_b, dtype, tier
     compare(got, expected, f"matmul of views {m, n, k} {options}")
 
 
+@pytest.mark.xdist_group("tens of GiB")  # which a GPU has but once
 @pytest.mark.parametrize(("dtype", "tier"), [n for n in NUMBERS if n[0] != "f16"])
 @pytest.mark.parametrize(
     ("m", "k", "n"), [(8, 65537, 70000), (1_100_000, 2048, 8), (65537, 3, 33000)]

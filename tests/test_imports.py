@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,22 @@ def test_choosing_does_no_work() -> None:
 def test_tools_of_dispatch_import_z3_only_to_prove() -> None:
     loaded = loaded_after("import ptxgen.dispatch.prove, ptxgen.dispatch.explain")
     assert not loaded & {*HEAVY, "numpy"}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Within rooms too, and counting what is imported in functions or for types only."""
+    names = {
+        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in modules()
+    }
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    imports: dict[str, set[str]] = {name: set() for name in names}
+    for name, path in names.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imports[name] |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inner = {f"{node.module}.{alias.name}": node.module for alias in node.names}
+                imports[name] |= {found if found in names else at for found, at in inner.items()}
+        imports[name] = (imports[name] & names.keys()) - {name}
+    assert sum(map(len, imports.values())) > len(names)
+    list(TopologicalSorter(imports).static_order())  # CycleError names the modules of a circle

@@ -423,6 +423,7 @@ def test_the_bound_of_the_sums(dtype, tier, op, arch):
     chunk = PLANS[CONTRACTS[tier][dtype].name][plan].chunk_length(m, n, k)
     core = TENSOR_CORES[arch] if tier == "tc" else None
     exact, bound = sums_and_bound(np, *wide, chunk, core)
+    # Two f64 sums: each off by K * 2**-53 * sum(|a b|), about 2500 * 1.1e-16 * 1600 = 4.5e-10.
     assert np.allclose(exact, wide[0] @ wide[1], rtol=0, atol=1e-9)
     first = np.ascontiguousarray(left.T) if op == "linear_wgrad" else left
     how = {"tier": tier, "arch": arch, "out_dtype": "float32"}

@@ -11,13 +11,13 @@ from dataclasses import replace
 from ptxgen.build.compile import compile_cubin, compile_ptx
 from ptxgen.build.render import render
 from ptxgen.errors import SpecError
-from ptxgen.spec import TileSpec
+from ptxgen.spec import SimtSpec
 
 
 def main() -> int:
     """Defines, renders and compiles a kernel; no GPU is needed for that."""
     # C = A B, A [M, K] and B [K, N]: 64 x 64 outputs a CTA, 8 x 4 a thread, two-stage pipeline.
-    spec = TileSpec(
+    spec = SimtSpec(
         layout="NN",
         bm=64,
         bn=64,

@@ -395,13 +395,13 @@ def test_explain_is_brief(run) -> None:
     assert f"{len(found.also_correct)} later correct" in out
 
 
-def test_explain_of_a_gpu_without_a_profile(run) -> None:
+def test_explain_of_a_gpu_without_a_tuning(run) -> None:
     status, out, err = run("explain", "linear", 1, 2, 3, "--gpu", "NVIDIA A100")
     assert (status, out) == (1, "")
-    assert "no profile of 'NVIDIA A100' (of: NVIDIA H200 with 132 SMs); give its arch" in err
+    assert "no tuning of 'NVIDIA A100' (of: NVIDIA H200 with 132 SMs); give its arch" in err
     own = ("--arch", "sm_80", "--sms", 108)
     status, out, _ = run("explain", "linear", 1, 2, 3, "--gpu", "NVIDIA A100", *own)
-    said = "no profile of NVIDIA A100 with 108 SMs: routed by its architecture"
+    said = "no tuning of NVIDIA A100 with 108 SMs: routed by its architecture"
     assert status == 0 and said in out
     assert said in run("explain", "linear", 1, 2, 3, "--gpu", "NVIDIA A100", *own, "--all")[1]
     assert said not in run("explain", "linear", 1, 2, 3, *own)[1]

@@ -26,7 +26,7 @@ from ptxgen.ops.gemm import table_of
 from ptxgen.spec import ARCHITECTURES, DIM_MAX, SMS, K, M, N, Route
 from ptxgen.tiles import SPECS
 from ptxgen.tiles import TABLES as ALL
-from ptxgen.tiles.profiles import profiles
+from ptxgen.tiles.tunings import tunings
 
 SEED = 20_240_607
 PROBLEMS = 100_000
@@ -311,8 +311,8 @@ ACCUMULATOR_BYTES = 4
 WEIGHTS = [(1, 1), (1, 7919), (2, 3), (64, 64), (127, 4096), (512, 2048), (641, 257), (768, 3072)]
 WEIGHTS += [(1000, 1000), (1024, 4096), (4096, 14336), (4099, 65537), (3, DIM_MAX), (DIM_MAX, 5)]
 DEVICES = [("sm_90", 132, None), ("sm_80", 108, None), ("sm_120", 1, None)]
-DEVICES += [(p.arch, p.sms, p.gpu) for p in profiles()]
-"""Architecture, SMs, and the name of a GPU that has a profile."""
+DEVICES += [(p.arch, p.sms, p.gpu) for p in tunings()]
+"""Architecture, SMs, and the name of a GPU that has a tuning."""
 
 
 @pytest.mark.parametrize(("dtype", "tier"), KINDS)

@@ -50,6 +50,12 @@ WRONG = {
     "ld.shared.v2.u32 {%r1, %rd1}, [%r2];": "one width",
     "add.u32 %r1, %tid.x, 1;": "operand 2",
     "ld.shared.u32 %r1, [a0];": "which is|is in .param",
+    "elect.sync %f1|%p1, %r1;": "takes a .u32, got %f1",
+    "cp.async.ca.shared.global [%r1], [%rd1], 16, -1;": "0 to 16",
+    "cp.async.ca.shared.global.L2::cache_hint [%r1], [%rd1], 16, %d1;": "takes a .u64",
+    "mbarrier.arrive.shared.b64 %d1, [%r1];": "takes a .u64",
+    "mbarrier.test_wait.shared.b64 %p1, [%r1], %d1;": "takes a .u64",
+    "mbarrier.pending_count.b64 %r1, %d1;": "takes a .u64",
     # outside the subset
     "addc.u32 %r1, %r2, %r3;": "outside the subset",
     "add.cc.u32 %r1, %r2, %r3;": "outside the subset: it has carry chains",

@@ -32,8 +32,8 @@ from ptxgen.spec import (
     N,
     ReduceSpec,
     Route,
+    SimtSpec,
     Step,
-    TileSpec,
     WgmmaSpec,
 )
 from ptxgen.spec.wgmma import COORDINATE_MAX
@@ -55,8 +55,8 @@ BASE: dict[str, Any] = {
 }
 
 
-def tile(**changes: Any) -> TileSpec:
-    return TileSpec(**{**BASE, **changes})
+def tile(**changes: Any) -> SimtSpec:
+    return SimtSpec(**{**BASE, **changes})
 
 
 def rebuilt(spec: KernelSpec) -> KernelSpec:
@@ -250,7 +250,7 @@ ALTERNATIVES: dict[str, list[Any]] = {
     "cluster_n": [1, 2, 4],
     "registers": [0, 232, 240],
 }
-Gemm = TileSpec | MmaSpec | WgmmaSpec
+Gemm = SimtSpec | MmaSpec | WgmmaSpec
 
 
 def variants(spec: Gemm) -> dict[str, list[Gemm]]:
@@ -263,7 +263,7 @@ def variants(spec: Gemm) -> dict[str, list[Gemm]]:
         for value in values
     ]
     for field, change in changes + (
-        changes_of_a_tile(spec) if isinstance(spec, TileSpec) else changes_of_tensor_cores(spec)
+        changes_of_a_tile(spec) if isinstance(spec, SimtSpec) else changes_of_tensor_cores(spec)
     ):
         try:
             other = dataclasses.replace(spec, **change)
@@ -296,7 +296,7 @@ def changes_of_tensor_cores(spec: MmaSpec | WgmmaSpec) -> list[tuple[str, dict[s
     return changes
 
 
-def changes_of_a_tile(spec: TileSpec) -> list[tuple[str, dict[str, Any]]]:
+def changes_of_a_tile(spec: SimtSpec) -> list[tuple[str, dict[str, Any]]]:
     changes: list[tuple[str, dict[str, Any]]] = []
     lanes_n = 32 // spec.lanes_m
     for layout in LAYOUTS:
@@ -352,7 +352,7 @@ def of_kind(kind: type[Gemm]) -> list[Gemm]:
     ("specs", "must_vary"),
     [
         (
-            [tile(), *of_kind(TileSpec)],
+            [tile(), *of_kind(SimtSpec)],
             {"bk", "stages", "layout", "tm", "warps_m", "lanes_m", "ctas_per_sm", "dtype"},
         ),
         (

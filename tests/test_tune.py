@@ -1,6 +1,6 @@
-"""The tuner: what it asks to be measured, its journal, the rules it learns, and profiles.
+"""The tuner: what it asks to be measured, its journal, the rules it learns, and tunings.
 
-No result may hang on any of it: orders and profiles are permuted, and the bits compared.
+No result may hang on any of it: orders and tunings are permuted, and the bits compared.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ptxgen.ops.explaining import explain
 from ptxgen.runtime import get_device
 from ptxgen.spec import CHUNKS, GemmSpec, K, M, N, Route
 from ptxgen.tiles import ROUTES, TABLES
-from ptxgen.tiles.profiles import Profile, Rule, Rules, profile_name, profiles, read, write
+from ptxgen.tiles.tunings import Rule, Rules, Tuning, read, tuning_name, tunings, write
 
 HEADER = Header("NVIDIA H200", 132, "sm_90", "2026-01-02T03:04:05", "0123abcd", "580.1", "13.0")
 NN = ("NN", "rows", "f32", "simt")
@@ -360,9 +360,9 @@ def test_every_size_is_settled() -> None:
         assert any(rule.prefer.evaluate(env) for rule in rules), env
 
 
-# -- profiles ---------------------------------------------------------------------------
-def measured_profile(key: tune.Key, tmp_path: Path, seed: str = "") -> Profile:
-    """A profile learnt from made-up times."""
+# -- tunings ---------------------------------------------------------------------------
+def measured_tuning(key: tune.Key, tmp_path: Path, seed: str = "") -> Tuning:
+    """A tuning learnt from made-up times."""
     journal = Journal.begin(tmp_path / "journal", HEADER)
     wanted = tune.tasks([key], ["all"], "sm_90", 132)[::5]
     winners = random.Random(seed).sample(sorted({n for t in wanted for n in t.kernels}), 4)
@@ -372,65 +372,65 @@ def measured_profile(key: tune.Key, tmp_path: Path, seed: str = "") -> Profile:
 
     tune.measure_all(wanted, journal, meter_of(us))
     path = tmp_path / "h200_132.json"
-    (report,) = tune.write_profile(journal, [key], path)
+    (report,) = tune.write_tuning(journal, [key], path)
     assert report.mean < report.table_mean and report.worst < 1.3
     return read(path)
 
 
 @pytest.mark.parametrize("key", [BATCH, pytest.param(NN, marks=pytest.mark.long)], ids=" ".join)
-def test_a_profile_is_proved(key: tune.Key, tmp_path: Path) -> None:
-    profile = measured_profile(key, tmp_path)
-    (table,) = emit.measured([profile])
+def test_a_tuning_is_proved(key: tune.Key, tmp_path: Path) -> None:
+    tuning = measured_tuning(key, tmp_path)
+    (table,) = emit.measured([tuning])
     assert table.module == "_".join(key).lower() + "_h200_132" and table.archs == ("sm_90",)
     failed = [r for r in prove([table]) if not r.ok]
     assert not failed, "\n".join(map(str, failed))
     # A box that reaches where its kernel is wrong costs nothing: the kernel's requires hold first.
-    first = profile.tables[key].rules[0]
+    first = tuning.tables[key].rules[0]
     assert not any(
-        r.kernel == first.kernel and r.prefer == TRUE for r in profile.tables[key].rules[:-1]
+        r.kernel == first.kernel and r.prefer == TRUE for r in tuning.tables[key].rules[:-1]
     )
 
 
-def test_profiles_come_back_from_their_files(tmp_path: Path) -> None:
-    profile = measured_profile(NN, tmp_path)
+def test_tunings_come_back_from_their_files(tmp_path: Path) -> None:
+    tuning = measured_tuning(NN, tmp_path)
     copy = tmp_path / "copy" / "h200_132.json"
-    write(profile, copy)
-    assert read(copy) == profile
+    write(tuning, copy)
+    assert read(copy) == tuning
     assert copy.read_text() == (tmp_path / "h200_132.json").read_text()
     lines = copy.read_text().splitlines()
-    assert sum('"reason"' in line for line in lines) == len(profile.tables[NN].rules)
+    assert sum('"reason"' in line for line in lines) == len(tuning.tables[NN].rules)
 
 
-def test_learning_keeps_other_tables_of_a_profile(tmp_path: Path) -> None:
+def test_learning_keeps_other_tables_of_a_tuning(tmp_path: Path) -> None:
     path = tmp_path / "h200_132.json"
-    measured_profile(BATCH, tmp_path)
+    measured_tuning(BATCH, tmp_path)
     journal = Journal.begin(tmp_path / "journal", HEADER)
     tune.measure_all(some_tasks(), journal, meter_of(hashed))
-    (report,) = tune.write_profile(journal, [NN, BATCH], path)
+    (report,) = tune.write_tuning(journal, [NN, BATCH], path)
     assert report.key == NN and read(path).tables.keys() == {NN, BATCH}
 
 
-def test_names_of_profiles() -> None:
-    assert profile_name("NVIDIA H200", 132) == "h200_132"
-    assert profile_name("NVIDIA GeForce RTX 4090", 128) == "geforce_rtx_4090_128"
+def test_names_of_tunings() -> None:
+    assert tuning_name("NVIDIA H200", 132) == "h200_132"
+    assert tuning_name("NVIDIA GeForce RTX 4090", 128) == "geforce_rtx_4090_128"
 
 
-def change(profile: dict[str, Any], what: str) -> None:
-    table = profile["tables"]["NN rows f32 simt"]
+def change(tuning: dict[str, Any], what: str) -> None:
+    table = tuning["tables"]["NN rows f32 simt"]
     rule = table["rules"][0]
     changes: dict[str, Callable[[], Any]] = {
         "a rule": lambda: rule.update(kernel="simt_nn_f32_gone"),
         "a tail": lambda: table["then"].append("simt_nn_f32_gone"),
-        "a table": lambda: profile["tables"].update({"NN rows f8 simt": table}),
-        "a layout": lambda: profile["tables"].update({"XX rows f32 simt": table}),
+        "a table": lambda: tuning["tables"].update({"NN rows f8 simt": table}),
+        "a layout": lambda: tuning["tables"].update({"XX rows f32 simt": table}),
         "a bound": lambda: rule.update(m=[0, 4]),
         "an empty range": lambda: rule.update(n=[5, 1]),
         "half a bound": lambda: rule.update(k=[1.5, None]),
         "half an alignment": lambda: rule.update(align=[1.5, 4]),
         "an alignment": lambda: rule.update(align=[4, -1]),
         "a field": lambda: rule.update(why="because"),
-        "a gpu": lambda: profile.update(gpu="NVIDIA H100"),
-        "an arch": lambda: profile.update(arch="sm_1"),
+        "a gpu": lambda: tuning.update(gpu="NVIDIA H100"),
+        "an arch": lambda: tuning.update(arch="sm_1"),
         "a reason": lambda: rule.pop("reason"),
     }
     changes[what]()
@@ -445,29 +445,29 @@ def change(profile: dict[str, Any], what: str) -> None:
         ),
         ("a tail", "names the kernel simt_nn_f32_gone"),
         ("a table", "NN rows f8 simt, is about a table that there is not"),
-        ("a layout", "no profile.*names no table"),
-        ("a bound", r"no profile.*rule of simt_nn_f32_\w+: m is \[0, 4\]; takes whole numbers"),
-        ("an empty range", r"no profile.*rule of simt_nn_f32_\w+: n is \[5, 1\]; the least comes"),
-        ("half a bound", r"no profile.*rule of simt_nn_f32_\w+: k is \[1\.5, None\]; takes whole"),
+        ("a layout", "no tuning.*names no table"),
+        ("a bound", r"no tuning.*rule of simt_nn_f32_\w+: m is \[0, 4\]; takes whole numbers"),
+        ("an empty range", r"no tuning.*rule of simt_nn_f32_\w+: n is \[5, 1\]; the least comes"),
+        ("half a bound", r"no tuning.*rule of simt_nn_f32_\w+: k is \[1\.5, None\]; takes whole"),
         (
             "half an alignment",
-            r"no profile.*rule of simt_nn_f32_\w+: align is \[1\.5, 4\]; takes two",
+            r"no tuning.*rule of simt_nn_f32_\w+: align is \[1\.5, 4\]; takes two",
         ),
         (
             "an alignment",
-            r"no profile.*rule of simt_nn_f32_\w+: align is \[4, -1\]; takes two of 1, 2",
+            r"no tuning.*rule of simt_nn_f32_\w+: align is \[4, -1\]; takes two of 1, 2",
         ),
-        ("a field", "no profile.*why"),
-        ("a gpu", "holds the profile h100_132"),
+        ("a field", "no tuning.*why"),
+        ("a gpu", "holds the tuning h100_132"),
         ("an arch", "sm_1"),
-        ("a reason", "no profile.*reason"),
+        ("a reason", "no tuning.*reason"),
     ],
 )
-def test_stale_and_broken_profiles_are_refused(tmp_path: Path, what: str, message: str) -> None:
+def test_stale_and_broken_tunings_are_refused(tmp_path: Path, what: str, message: str) -> None:
     path = tmp_path / "h200_132.json"
     kernel = ROUTES[NN][0].name
     rules = Rules((Rule(kernel, "measured", m=(1, 4)),), tuple(r.name for r in ROUTES[NN]))
-    write(Profile("NVIDIA H200", 132, "sm_90", "today", {NN: rules}), path)
+    write(Tuning("NVIDIA H200", 132, "sm_90", "today", {NN: rules}), path)
     emit.measured([read(path)])
     found = json.loads(path.read_text())
     change(found, what)
@@ -476,27 +476,27 @@ def test_stale_and_broken_profiles_are_refused(tmp_path: Path, what: str, messag
         emit.measured([read(path)])
 
 
-def test_committed_profiles_are_current() -> None:
-    for profile in profiles():
-        for key in profile.tables:
-            assert profile.routes(key)
+def test_committed_tunings_are_current() -> None:
+    for tuning in tunings():
+        for key in tuning.tables:
+            assert tuning.routes(key)
     assert not emit.generate(check=True)
 
 
-def test_a_profile_decides_on_its_gpu_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    profile = measured_profile(NN, tmp_path)
-    with dispatched(monkeypatch, emit.measured([profile])):
+def test_a_tuning_decides_on_its_gpu_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuning = measured_tuning(NN, tmp_path)
+    with dispatched(monkeypatch, emit.measured([tuning])):
         for user in ("dispatch.emit", "ops.explaining"):
-            monkeypatch.setattr(f"ptxgen.{user}.profiles", lambda: (profile,))
-        assert explain("linear", 4, 4096, 4096).profile == "h200_132"
-        assert "profile h200_132" in str(explain("linear", 4, 4096, 4096))
+            monkeypatch.setattr(f"ptxgen.{user}.tunings", lambda: (tuning,))
+        assert explain("linear", 4, 4096, 4096).tuning == "h200_132"
+        assert "tuning h200_132" in str(explain("linear", 4, 4096, 4096))
         for given in (
             {"sms": 114, "gpu": "NVIDIA H200"},
             {"sms": 132, "gpu": "NVIDIA H100", "arch": "sm_90"},
             {"sms": 132, "arch": "sm_80", "gpu": "NVIDIA H200"},
             {"sms": 132, "arch": "sm_90"},
         ):
-            assert explain("linear", 4, 4096, 4096, **given).profile == ""
+            assert explain("linear", 4, 4096, 4096, **given).tuning == ""
         for m in (1, 5, 77, 5000):
             for gpu in ("NVIDIA H200", None):
                 options: Any = {"arch": "sm_90", "sms": 132, "gpu": gpu}
@@ -712,13 +712,13 @@ def test_the_command_measures(
     ]
     command += ["--journal", str(tmp_path / "j")]
     device = get_device("cuda")
-    path = tmp_path / f"{profile_name(device.gpu, device.sms)}.json"
+    path = tmp_path / f"{tuning_name(device.gpu, device.sms)}.json"
     assert tune.main([*command, "--output", str(path)]) == 0
     journal = Journal.load(tmp_path / "j")
     assert len(journal.records) == 6 and not journal.damaged
-    profile = read(path)
-    assert len(profile.tables) == 3
-    assert len(emit.measured([profile])) == 3
+    tuning = read(path)
+    assert len(tuning.tables) == 3
+    assert len(emit.measured([tuning])) == 3
     before = (tmp_path / "j").read_text()
     assert tune.main([*command, "--output", str(path)]) == 0
     assert (tmp_path / "j").read_text() == before, "nothing is measured twice"

@@ -20,7 +20,7 @@ from itertools import groupby, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.tiles.profiles import Bounds, Rule
+from ptxgen.tiles.tunings import Bounds, Rule
 
 MOST_RULES = 64
 FEW = 3

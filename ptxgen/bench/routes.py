@@ -15,7 +15,7 @@ from ptxgen.dispatch import emit as emitter
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
 from ptxgen.ops.explaining import pose
-from ptxgen.spec import KernelSpec, Problem, TileSpec
+from ptxgen.spec import KernelSpec, Problem, SimtSpec
 
 CELLS = 168
 """Cells of the map along each axis."""
@@ -96,11 +96,11 @@ def _label(kernel: KernelSpec) -> str:
     text = "×".join(map(str, sides))
     if kernel.family != "simt":
         text += f", {kernel.family}"
-    if isinstance(kernel, TileSpec) and kernel.slices > 1:
+    if isinstance(kernel, SimtSpec) and kernel.slices > 1:
         text += f", {kernel.slices} slices"
     elif getattr(kernel, "split", "none") == "workspace":
         text += ", partial"
-    if isinstance(kernel, TileSpec) and kernel.persistent:
+    if isinstance(kernel, SimtSpec) and kernel.persistent:
         text += ", any size"
     return text
 
@@ -122,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
     parser.add_argument("--arch", default="sm_90", help="(%(default)s)")
     parser.add_argument("--sms", type=int, default=132, help="(%(default)s)")
-    parser.add_argument("--gpu", metavar="NAME", help="whose profile decides (none: of any GPU)")
+    parser.add_argument("--gpu", metavar="NAME", help="whose tuning decides (none: of any GPU)")
     parser.add_argument(
         "--align", type=int, default=16, choices=(2, 4, 8, 16), help="(%(default)s)"
     )

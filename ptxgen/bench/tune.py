@@ -1,9 +1,9 @@
-"""``ptxgen tune``: measures every admissible kernel, and writes this GPU's profile.
+"""``ptxgen tune``: measures every admissible kernel, and writes this GPU's tuning.
 
 Every kernel that serves a problem is forced on it, with a cold L2, in turns with the others.
 What was measured is kept in a journal, a line a problem, so that a run can be stopped at any
 time and goes on where it was. From the journal come rules (:mod:`ptxgen.bench.learn`), and from
-them a profile (:mod:`ptxgen.tiles.profiles`), to be reviewed and committed.
+them a tuning (:mod:`ptxgen.tiles.tunings`), to be reviewed and committed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ptxgen.numerics.contract import DTYPES, ITEMSIZE, TIERS
 from ptxgen.spec import Key, Route
 from ptxgen.tiles import ROUTES, TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
-from ptxgen.tiles.profiles import FOLDER, Profile, Rule, Rules, profile_name, read, write
+from ptxgen.tiles.tunings import FOLDER, Rule, Rules, Tuning, read, tuning_name, write
 
 _MS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 _ODD_MS = (1, 16, 128, 2048)
@@ -280,7 +280,7 @@ class GpuMeter:
         return times
 
 
-# -- the profile --------------------------------------------------------------------------
+# -- the tuning --------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Report:
     """How the rules of a table do on the problems that were measured."""
@@ -374,16 +374,16 @@ def living(key: Key, rules: Sequence[Rule], arch: str) -> Rules:
     )
 
 
-def write_profile(
+def write_tuning(
     journal: Journal,
     keys: Iterable[Key],
     path: Path,
     *,
     most: int = MOST_RULES,
 ) -> list[Report]:
-    """Learns the tables ``keys`` and enters them into the profile in ``path``.
+    """Learns the tables ``keys`` and enters them into the tuning in ``path``.
 
-    What the profile has of other tables stays.
+    What the tuning has of other tables stays.
     """
     header = journal.header
     reports = []
@@ -395,12 +395,12 @@ def write_profile(
             continue
         learnt[key], report = learn_table(key, records, header, most)
         reports.append(report)
-    profile = Profile(header.gpu, header.sms, header.arch, str(header), learnt)
+    tuning = Tuning(header.gpu, header.sms, header.arch, str(header), learnt)
     if path.exists():
-        profile = replace(profile, tables={**read(path).tables, **learnt})
+        tuning = replace(tuning, tables={**read(path).tables, **learnt})
     for key in learnt:
-        profile.routes(key)  # every kernel is there
-    write(profile, path)
+        tuning.routes(key)  # every kernel is there
+    write(tuning, path)
     return reports
 
 
@@ -446,8 +446,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for line in sorted(wrong):
         emit(f"WRONG {line}")
     header = journal.header
-    path = _profile_path(options, header.gpu, header.sms)
-    reports = write_profile(
+    path = _tuning_path(options, header.gpu, header.sms)
+    reports = write_tuning(
         journal,
         _keys(options),
         path,
@@ -461,11 +461,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def _profile_path(options: argparse.Namespace, gpu: str, sms: int) -> Path:
-    name = profile_name(gpu, sms)
+def _tuning_path(options: argparse.Namespace, gpu: str, sms: int) -> Path:
+    name = tuning_name(gpu, sms)
     path: Path = options.output or FOLDER / f"{name}.json"
     if path.stem != name:
-        raise OptionError(f"--output is {path}; a profile's name is its file's: takes {name}.json")
+        raise OptionError(f"--output is {path}; a tuning's name is its file's: takes {name}.json")
     return path
 
 
@@ -477,11 +477,11 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
     torch = measure.require_torch()
     start = time.monotonic()
     arch, sms, gpu = measure.target()
-    _profile_path(options, gpu, sms)  # now, not after the measuring
+    _tuning_path(options, gpu, sms)  # now, not after the measuring
     surroundings = measure.environment(torch, measure.limits(torch), options.seed)
     s = surroundings
     header = Header(gpu, sms, arch, s.date, s.commit, s.driver, s.cuda)
-    path = options.journal or Path(f"tune-{profile_name(gpu, sms)}.jsonl")
+    path = options.journal or Path(f"tune-{tuning_name(gpu, sms)}.jsonl")
     journal = Journal.begin(path, header) if options.fresh else Journal.resume(path, header)
     if journal.header.commit != header.commit:
         note(
@@ -514,8 +514,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ptxgen tune",
         description="Times every kernel that serves a problem, on many problems, and writes which "
-        "to prefer where: the profile of this GPU. A run that was stopped goes on where it was. "
-        "No result depends on a profile: all kernels of a contract return the same bits.",
+        "to prefer where: the tuning of this GPU. A run that was stopped goes on where it was. "
+        "No result depends on a tuning: all kernels of a contract return the same bits.",
         epilog="example: ptxgen tune --dtype bf16 --budget 300 --journal tune.jsonl",
     )
     parser.add_argument(
@@ -566,7 +566,7 @@ def _parser() -> argparse.ArgumentParser:
         "--most", type=int, default=MOST_RULES, metavar="COUNT", help="rules a table (%(default)s)"
     )
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="the profile (tiles/profiles/<gpu>_<sms>.json)"
+        "--output", type=Path, metavar="FILE", help="the tuning (tiles/tunings/<gpu>_<sms>.json)"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the operands (%(default)s)")
     return parser

@@ -37,7 +37,7 @@ def add_commands(commands: Any) -> None:
     command.add_argument(
         "--gpu",
         metavar="NAME",
-        help="whose measured profile decides; without one, --arch and --sms say what it is "
+        help="whose measured tuning decides; without one, --arch and --sms say what it is "
         "(default: NVIDIA H200, unless --arch or --sms is given)",
     )
     command.add_argument(

@@ -56,7 +56,7 @@ def add_commands(commands: Any) -> None:
     for name, (module, text) in _BENCHES.items():
         _deferred(benches, name, module, text)
     _deferred(
-        commands, "tune", _TUNE, "measure which kernel is the fastest where, for this GPU's profile"
+        commands, "tune", _TUNE, "measure which kernel is the fastest where, for this GPU's tuning"
     )
 
 

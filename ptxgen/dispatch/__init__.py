@@ -36,7 +36,7 @@ def choose(
 
     ``table``: the key of a route table; ``values``: the variables of its space, each in its domain,
     but for SMS, which is ``sms``. ``dtype``: one of those that the table serves (default: its
-    first). ``gpu``: the GPU's name; if there is a profile of a GPU of this name and ``sms``, it
+    first). ``gpu``: the GPU's name; if there is a tuning of a GPU of this name and ``sms``, it
     decides. ``what``: the problem's name in errors.
 
     Raises OptionError for an unknown table, architecture or dtype, and UncoveredError when no

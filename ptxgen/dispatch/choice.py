@@ -13,7 +13,7 @@ class Choice(NamedTuple):
     """
 
     route: int
-    """Index in the route table (``tiles.TABLES[key].routes``, or a profile's)."""
+    """Index in the route table (``tiles.TABLES[key].routes``, or a tuning's)."""
     kernels: tuple[str, ...]
     """Names of the kernels, in launch order."""
     grids: tuple[int, ...]

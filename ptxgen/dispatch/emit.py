@@ -1,6 +1,6 @@
 """Writes the dispatch functions of ``generated/`` from the route tables of ``tiles``.
 
-One module per table (and per profile's version of it), and one function per class of
+One module per table (and per tuning's version of it), and one function per class of
 architectures that can run the same routes. Every line of a function is an
 :class:`~ptxgen.expr.Expr` in Python's clothes, so the code takes the first route whose
 ``requires`` and ``prefer`` hold, and nothing else.
@@ -20,7 +20,7 @@ from ptxgen.errors import SpecError
 from ptxgen.expr import FALSE, TRUE, Expr, var
 from ptxgen.spec import ARCHITECTURES, Key, Route, RouteTable, Space
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.profiles import Profile, profile_name, profiles
+from ptxgen.tiles.tunings import Tuning, tuning_name, tunings
 
 GENERATED = Path(__file__).parent / "generated"
 WIDTH = 100
@@ -30,7 +30,7 @@ WIDTH = 100
 class Table:
     """A route table by its key: what a dispatch module is made from.
 
-    ``gpu``: the name and SMs of the GPU whose profile it is from; None: it serves all others.
+    ``gpu``: the name and SMs of the GPU whose tuning it is from; None: it serves all others.
     Refuses formulas that read anything but what the space names.
     """
 
@@ -56,12 +56,12 @@ class Table:
     @property
     def module(self) -> str:
         """Name of the generated module."""
-        return "_".join((*self.key, *([self.profile] if self.profile else []))).lower()
+        return "_".join((*self.key, *([self.tuning] if self.tuning else []))).lower()
 
     @property
-    def profile(self) -> str:
-        """The profile's name; empty if it is from none."""
-        return profile_name(*self.gpu) if self.gpu else ""
+    def tuning(self) -> str:
+        """The tuning's name; empty if it is from none."""
+        return tuning_name(*self.gpu) if self.gpu else ""
 
     @property
     def classes(self) -> dict[tuple[str, ...], tuple[int, ...]]:
@@ -80,31 +80,31 @@ def tables(of: Mapping[Key, RouteTable] = TABLES) -> list[Table]:
     return [Table(key, found.space, found.routes) for key, found in of.items()]
 
 
-def measured(of: Iterable[Profile] | None = None) -> list[Table]:
-    """The tables as profiles (default: all) have them."""
+def measured(of: Iterable[Tuning] | None = None) -> list[Table]:
+    """The tables as tunings (default: all) have them."""
     return [
         Table(
             key,
-            routes=profile.routes(key),  # first: it refuses a table that there is not
+            routes=tuning.routes(key),  # first: it refuses a table that there is not
             space=TABLES[key].space,
-            gpu=(profile.gpu, profile.sms),
-            archs=(profile.arch,),
+            gpu=(tuning.gpu, tuning.sms),
+            archs=(tuning.arch,),
         )
-        for profile in (profiles() if of is None else of)
-        for key in profile.tables
+        for tuning in (tunings() if of is None else of)
+        for key in tuning.tables
     ]
 
 
 def every() -> list[Table]:
-    """All tables: those for any GPU, and those of profiles."""
+    """All tables: those for any GPU, and those of tunings."""
     return tables() + measured()
 
 
 def serving(key: Key, arch: str, gpu: tuple[str, int] | None = None) -> Table | None:
-    """The table that serves a GPU (name and SMs): its profile's, or the one for any GPU."""
-    for profile in profiles():
-        if (profile.gpu, profile.sms) == gpu and profile.arch == arch and key in profile.tables:
-            return measured([replace(profile, tables={key: profile.tables[key]})])[0]
+    """The table that serves a GPU (name and SMs): its tuning's, or the one for any GPU."""
+    for tuning in tunings():
+        if (tuning.gpu, tuning.sms) == gpu and tuning.arch == arch and key in tuning.tables:
+            return measured([replace(tuning, tables={key: tuning.tables[key]})])[0]
     return tables({key: TABLES[key]})[0] if key in TABLES else None
 
 
@@ -199,7 +199,7 @@ def _index(of: Sequence[Table]) -> str:
     lines = [
         '"""The modules of generated dispatch functions, by the table\'s key.',
         "",
-        "MEASURED has those of profiles, by the GPU's name and SMs before that. A module is",
+        "MEASURED has those of tunings, by the GPU's name and SMs before that. A module is",
         "imported when its table is first used.",
         "",
         "Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate",
@@ -234,10 +234,10 @@ def _module(table: Table) -> Iterator[str]:
     yield f'"""Dispatch of {" ".join(table.key)}: {table.space.name}.'
     yield ""
     if table.gpu:
-        yield f"On {table.gpu[0]} with {table.gpu[1]} SMs, by its profile."
+        yield f"On {table.gpu[0]} with {table.gpu[1]} SMs, by its tuning."
         yield ""
     key = ", ".join(map(_quoted, table.key))
-    source = f"tiles/profiles/{table.profile}.json" if table.gpu else f"tiles.TABLES[{key}]"
+    source = f"tiles/tunings/{table.tuning}.json" if table.gpu else f"tiles.TABLES[{key}]"
     yield f"Generated from {'' if table.gpu else 'ptxgen.'}{source}; do not edit."
     yield "Regenerate: ptxgen generate"
     yield '"""'

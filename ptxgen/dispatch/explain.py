@@ -41,7 +41,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelLaunch:
     """One kernel's launch."""
 
     kernel: str
@@ -79,20 +79,20 @@ class Explanation:
     table: Key
     dtype: str
     arch: str
-    profile: str
-    """The profile whose table it is; empty: the table for any GPU."""
+    tuning: str
+    """The tuning whose table it is; empty: the table for any GPU."""
     contract: str
     space: str
     values: Mapping[str, int]
     """The problem variables, by name."""
     choice: Choice
-    launches: tuple[Launch, ...]
+    launches: tuple[KernelLaunch, ...]
     scratch: Mapping[str, int]
     """Bytes of scratch memory, by name."""
     candidates: tuple[Candidate, ...]
     """All routes of the table, in order; ``candidates[choice.route]`` is the winner."""
     note: str = ""
-    """What should be known about the answer: that the GPU asked about has no profile."""
+    """What should be known about the answer: that the GPU asked about has no tuning."""
 
     @property
     def winner(self) -> Candidate:
@@ -123,8 +123,8 @@ class Explanation:
         named = ", ".join(f"{name} {value}" for name, value in self.values.items())
         yield f"{self.problem} {self.dtype}: table {' '.join(self.table)}, {self.contract}"
         yield f"  {self.arch}; {named}"
-        if self.profile:
-            yield f"  profile {self.profile}"
+        if self.tuning:
+            yield f"  tuning {self.tuning}"
         if self.note:
             yield f"  {self.note}"
         yield f"winner: route {self.choice.route}, {' + '.join(self.winner.kernels)}"
@@ -171,7 +171,7 @@ def explain_problem(
         raise UncoveredError(str(problem), "\n".join(map(str, candidates)))
     route = routes[winner]
     launches = tuple(
-        Launch(kernel.name, kernel.grid.evaluate(env), kernel.threads, kernel.shared_bytes)
+        KernelLaunch(kernel.name, kernel.grid.evaluate(env), kernel.threads, kernel.shared_bytes)
         for kernel in route.kernels
     )
     scratch = {name: size.evaluate(env) for name, size in route.scratch.items()}
@@ -182,7 +182,7 @@ def explain_problem(
         table=problem.table,
         dtype=problem.dtype,
         arch=arch,
-        profile=table.profile,
+        tuning=table.tuning,
         contract=str(route.kernels[0].contract),
         space=table.space.name,
         values=env,

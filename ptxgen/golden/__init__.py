@@ -7,7 +7,7 @@ memory, each with a reason. A refactor shows no difference; a change shows one, 
 All of it belongs to one NVRTC version, the pinned one.
 """
 
-from ptxgen.golden.check import Problem, check, local_memory, rules
+from ptxgen.golden.check import Finding, check, local_memory, rules
 from ptxgen.golden.diff import Change, changes, renamed, text_diff
 from ptxgen.golden.fresh import (
     ARCHES,
@@ -29,8 +29,8 @@ from ptxgen.golden.store import Goldens, Record, Usage, checkout_folder, load, r
 __all__ = [
     "ARCHES",
     "Change",
+    "Finding",
     "Goldens",
-    "Problem",
     "Record",
     "Revision",
     "Usage",

@@ -15,7 +15,7 @@ from ptxgen.spec import ARCHITECTURES, KernelSpec
 
 
 @dataclass(frozen=True, order=True)
-class Problem:
+class Finding:
     """One thing wrong with the goldens.
 
     ``kind``: "missing", "orphan", "stale", "spill" (local memory without an accepted reason),
@@ -33,7 +33,7 @@ class Problem:
         return f"{self.kind:<9} {self.arch:<7} {self.kernel}{detail}"
 
 
-def check(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> list[Problem]:
+def check(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> list[Finding]:
     """All problems of the ``stored`` goldens, sorted; none if they are as they must be.
 
     ``specs`` is every kernel there is; ``fresh`` is built from those whose inputs have changed,
@@ -50,73 +50,73 @@ def check(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> lis
     )
 
 
-def _present(stored: Goldens, specs: Collection[KernelSpec]) -> Iterator[Problem]:
+def _present(stored: Goldens, specs: Collection[KernelSpec]) -> Iterator[Finding]:
     """That there is a record for everything, a text for people, and nothing else."""
     wanted = expected(specs)
     for arch, kernel in wanted - stored.records.keys():
-        yield Problem(kernel, arch, "missing", "the spec has no record")
+        yield Finding(kernel, arch, "missing", "the spec has no record")
     for arch, kernel in stored.records.keys() - wanted:
-        yield Problem(kernel, arch, "orphan", "no spec makes this record")
+        yield Finding(kernel, arch, "orphan", "no spec makes this record")
     shown = read_by_people(specs)
     for kernel in shown - stored.texts.keys():
-        yield Problem(kernel, "text", "missing", "reviewers read this kernel's PTX")
+        yield Finding(kernel, "text", "missing", "reviewers read this kernel's PTX")
     for kernel in stored.texts.keys() - shown:
-        yield Problem(kernel, "text", "orphan", "another kernel's text is kept for this kind")
+        yield Finding(kernel, "text", "orphan", "another kernel's text is kept for this kind")
     if stored.nvrtc != TOOLCHAIN.nvrtc and stored.records:
         detail = f"made with NVRTC {stored.nvrtc or '?'}, pinned is {TOOLCHAIN.nvrtc}"
-        yield Problem("all kernels", "*", "stale", detail)
+        yield Finding("all kernels", "*", "stale", detail)
 
 
-def _stale(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> Iterator[Problem]:
+def _stale(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> Iterator[Finding]:
     for kernel in textless(stored, specs) & stored.texts.keys():
-        yield Problem(kernel, "text", "stale", "the text is not the one of its record")
+        yield Finding(kernel, "text", "stale", "the text is not the one of its record")
     for (arch, kernel), new in fresh.records.items():
         old = stored.records.get((arch, kernel))
         if old is None:
             continue
         if what := difference(old, new):
-            yield Problem(kernel, arch, "stale", what)
+            yield Finding(kernel, arch, "stale", what)
         elif old.inputs != new.inputs:
             detail = "the source has changed" if old.inputs else "its line was edited"
-            yield Problem(kernel, arch, "stale", f"{detail}, the PTX has not")
+            yield Finding(kernel, arch, "stale", f"{detail}, the PTX has not")
 
 
-def rules(goldens: Goldens, specs: Iterable[KernelSpec]) -> Iterator[Problem]:
+def rules(goldens: Goldens, specs: Iterable[KernelSpec]) -> Iterator[Finding]:
     """What can be said of a kernel by its record, and its text if it is there."""
     known = {spec.name: spec for spec in specs}
     for (arch, kernel), record in goldens.records.items():
         for sentence in forbidden(record.mix):
-            yield Problem(kernel, arch, "forbidden", sentence)
+            yield Finding(kernel, arch, "forbidden", sentence)
         if kernel in known:
             yield from _expected(known[kernel], arch, record)
     for kernel, text in goldens.texts.items():
         if entries(text) != [kernel]:
             exports = ", ".join(entries(text)) or "nothing"
-            yield Problem(kernel, "text", "forbidden", f"exports {exports}, not its own name")
+            yield Finding(kernel, "text", "forbidden", f"exports {exports}, not its own name")
 
 
-def _expected(spec: KernelSpec, arch: str, record: Record) -> Iterator[Problem]:
+def _expected(spec: KernelSpec, arch: str, record: Record) -> Iterator[Finding]:
     compute = ARCHITECTURES[arch.rstrip("af")].compute
     for expect in spec.expects:
         if compute < ARCHITECTURES[expect.since].compute:
             continue
         if not record.mix.get(expect.opcode):
-            yield Problem(spec.name, arch, "lacks", expect.opcode)
+            yield Finding(spec.name, arch, "lacks", expect.opcode)
         for opcode, count in record.mix.items():
             if opcode != expect.opcode and any(fnmatchcase(opcode, p) for p in expect.instead_of):
                 detail = f"{count} x {opcode}: the spec expects {expect.opcode} in its place"
-                yield Problem(spec.name, arch, "forbidden", detail)
+                yield Finding(spec.name, arch, "forbidden", detail)
 
 
-def _local(goldens: Goldens) -> Iterator[Problem]:
+def _local(goldens: Goldens) -> Iterator[Finding]:
     """That local memory has been accepted where it is used, and nowhere else."""
     used = local_memory(goldens)
     for (arch, kernel), what in used.items():
         if not goldens.accepted.get((arch, kernel), "").strip():
-            yield Problem(kernel, arch, "spill", f"{what}; {ACCEPTED} has no reason for it")
+            yield Finding(kernel, arch, "spill", f"{what}; {ACCEPTED} has no reason for it")
     for arch, kernel in goldens.accepted.keys() - used.keys():
         detail = f"{ACCEPTED} accepts local memory that the kernel does not use"
-        yield Problem(kernel, arch, "unneeded", detail)
+        yield Finding(kernel, arch, "unneeded", detail)
 
 
 def local_memory(goldens: Goldens) -> dict[Key, str]:

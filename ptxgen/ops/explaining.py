@@ -12,7 +12,7 @@ from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
 from ptxgen.ops import OPS
 from ptxgen.ops.op import Op, Question
 from ptxgen.spec import ALIGNMENT, Problem, architecture_named
-from ptxgen.tiles.profiles import profiles
+from ptxgen.tiles.tunings import tunings
 
 
 def explain(
@@ -29,8 +29,8 @@ def explain(
 
     ``sizes``: the operation's own, in its order (M, N, K of products). ``options``: those of the
     operation that say what serves it, such as ``layout`` and ``tier``. ``arch``, ``sms``: default
-    those of the GPU's profile, or an H200's, sm_90 with 132. ``align``: bytes, of all operands or
-    of each. ``gpu``: the GPU's name, whose profile decides if there is one for its SMs (default: an
+    those of the GPU's tuning, or an H200's, sm_90 with 132. ``align``: bytes, of all operands or
+    of each. ``gpu``: the GPU's name, whose tuning decides if there is one for its SMs (default: an
     H200's, unless ``arch`` or ``sms`` is given); if not, ``arch`` and ``sms`` must be given.
 
     Raises OptionError for what is unknown, DtypeError, ShapeError for sizes that are none, and
@@ -82,20 +82,20 @@ def row_of(op: str) -> Op:
 
 
 def _gpu(gpu: str, arch: str | None, sms: int | None) -> tuple[str, int, str]:
-    """The architecture and SMs of a GPU, and what to say where it has no profile."""
-    of_it = [p for p in profiles() if p.gpu == gpu and arch in (None, p.arch)]
-    for profile in of_it:
-        if sms in (None, profile.sms):
-            return profile.arch, profile.sms, ""
+    """The architecture and SMs of a GPU, and what to say where it has no tuning."""
+    of_it = [p for p in tunings() if p.gpu == gpu and arch in (None, p.arch)]
+    for tuning in of_it:
+        if sms in (None, tuning.sms):
+            return tuning.arch, tuning.sms, ""
     if arch is None and of_it:  # with another number of SMs
         arch = of_it[0].arch
     if arch is None or sms is None:
-        there_are = ", ".join(f"{p.gpu} with {p.sms} SMs" for p in profiles()) or "none"
+        there_are = ", ".join(f"{p.gpu} with {p.sms} SMs" for p in tunings()) or "none"
         raise OptionError(
-            f"there is no profile of {gpu!r}{f' with {sms} SMs' if sms else ''} (of: {there_are}); "
+            f"there is no tuning of {gpu!r}{f' with {sms} SMs' if sms else ''} (of: {there_are}); "
             "give its architecture and its SMs, to have it routed by these"
         )
-    return arch, sms, f"no profile of {gpu} with {sms} SMs: routed by its architecture"
+    return arch, sms, f"no tuning of {gpu} with {sms} SMs: routed by its architecture"
 
 
 def _integer(name: str, value: Any) -> int:

@@ -78,7 +78,7 @@ class Device(ABC):
 
     @property
     def gpu(self) -> str:
-        """The name of the GPU whose measured profile fits (:mod:`ptxgen.tiles.profiles`)."""
+        """The name of the GPU whose measured tuning fits (:mod:`ptxgen.tiles.tunings`)."""
         return self.name
 
     def load(self, image: bytes, symbol: str, shared_bytes: int = 0) -> Function:

@@ -70,7 +70,7 @@ from ptxgen.spec.simt import (
     RAW_COPIES,
     SPLITS,
     ReduceSpec,
-    TileSpec,
+    SimtSpec,
 )
 from ptxgen.spec.space import (
     ALIGNMENT,
@@ -133,9 +133,9 @@ __all__ = [
     "ReduceSpec",
     "Route",
     "RouteTable",
+    "SimtSpec",
     "Space",
     "Step",
-    "TileSpec",
     "WgmmaSpec",
     "architecture_named",
     "check",

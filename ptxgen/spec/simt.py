@@ -47,7 +47,7 @@ DTYPES = [dtype for dtype, contract in CONTRACTS["simt"].items() if contract == 
 
 
 @dataclass(frozen=True)
-class TileSpec(GemmSpec):
+class SimtSpec(GemmSpec):
     """A GEMM kernel of the simt family.
 
     A CTA computes ``bm`` x ``bn`` outputs; a thread ``tm`` x ``tn``; a warp's lanes form a

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ptxgen.expr import TRUE, Expr
 from ptxgen.numerics.contract import M, N
-from ptxgen.spec import CHUNKS, SMS, Route, TileSpec
+from ptxgen.spec import CHUNKS, SMS, Route, SimtSpec
 
 Pair = tuple[int, int]
 Triple = tuple[int, int, int]
@@ -34,14 +34,14 @@ def gemm(
     order: str = "rows",
     split: str = "none",
     persistent: bool = False,
-) -> TileSpec:
+) -> SimtSpec:
     """A spec: its operands travel as ``table[copies]`` says, of A if k is contiguous, of A if m is,
     of B if k is contiguous, of B if n is. ``slices`` > 0 makes it a sliced one.
     """
     a_k, a_outer, b_k, b_outer = table[copies]
     copy_a = a_k if layout[0] == "N" else a_outer
     copy_b = b_k if layout[1] == "T" else b_outer
-    return TileSpec(
+    return SimtSpec(
         layout=layout,
         bm=tile[0],
         bn=tile[1],
@@ -64,22 +64,22 @@ def gemm(
     )
 
 
-def fills(spec: TileSpec, quarters: int) -> Expr:
+def fills(spec: SimtSpec, quarters: int) -> Expr:
     """The tiles of ``spec`` are at least ``quarters`` / 4 of the SMs."""
     return spec.tiles * 4 >= SMS * quarters
 
 
-def thin_split_route(spec: TileSpec, limit: int, where: Expr = TRUE) -> Route:
+def thin_split_route(spec: SimtSpec, limit: int, where: Expr = TRUE) -> Route:
     """Few rows, a split reduction."""
     return Route((spec,), SPLIT & (M <= limit) & where, f"M <= {limit}: chunks side by side")
 
 
-def thin_route(spec: TileSpec, limit: int) -> Route:
+def thin_route(spec: SimtSpec, limit: int) -> Route:
     """Few rows, one chain."""
     return Route((spec,), (M <= limit) & WIDE, f"M <= {limit}: the weight streams once")
 
 
-def medium_route(spec: TileSpec, where: Expr, quarters: int = 3) -> Route:
+def medium_route(spec: SimtSpec, where: Expr, quarters: int = 3) -> Route:
     """Enough tiles for nearly every SM."""
     return Route(
         (spec,),

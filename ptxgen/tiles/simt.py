@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from ptxgen.expr import TRUE
 from ptxgen.numerics.contract import K
-from ptxgen.spec import SMS, ReduceSpec, Route, TileSpec
+from ptxgen.spec import SMS, ReduceSpec, Route, SimtSpec
 from ptxgen.tiles.regimes import (
     NARROW,
     SPLIT,
@@ -128,7 +128,7 @@ def _turned(routes: tuple[Route, ...]) -> tuple[Route, ...]:
     turned = []
     for route in routes:
         (spec,) = route.kernels
-        assert isinstance(spec, TileSpec)
+        assert isinstance(spec, SimtSpec)
         if spec.bm != 4:
             spec = replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
             turned.append(Route((spec,), route.prefer, route.reason))
@@ -197,11 +197,11 @@ def _medium_unsplit(layout: str) -> tuple[Route, ...]:
     )
 
 
-def _plain_large(layout: str) -> TileSpec:
+def _plain_large(layout: str) -> SimtSpec:
     return _gemm(layout, (128, 128, 8), (8, 8), (4, 8), (4, 2), 4, "plain", ctas=2)
 
 
-def _filler(layout: str) -> TileSpec:
+def _filler(layout: str) -> SimtSpec:
     return _gemm(
         layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 3, "plain", slices=1, persistent=True
     )

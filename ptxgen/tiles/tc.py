@@ -1,6 +1,6 @@
 """The routes of the tc tier: kernels of the wgmma and mma families, contract tc16/1.
 
-These are the portable tables. A GPU that was tuned has its own order in ``profiles``; bits do not
+These are the portable tables. A GPU that was tuned has its own order in ``tunings``; bits do not
 hang on either. Regimes, in this order:
 
 - *few rows* (M <= 32): the weight streams once, through mma kernels with swapped operands;

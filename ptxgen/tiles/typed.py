@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 
 from ptxgen.expr import TRUE
-from ptxgen.spec import ReduceSpec, Route, TileSpec
+from ptxgen.spec import ReduceSpec, Route, SimtSpec
 from ptxgen.tiles.regimes import SPLIT, UNSPLIT, gemm, medium_route, thin_split_route
 
 COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, if n is)
@@ -81,7 +81,7 @@ def _filler(dtype: str, layout: str) -> Route:
 def _batch(dtype: str) -> tuple[Route, ...]:
     """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
 
-    def partial(tile: tuple[int, int, int], thread: tuple[int, int], copies: str) -> TileSpec:
+    def partial(tile: tuple[int, int, int], thread: tuple[int, int], copies: str) -> SimtSpec:
         return _gemm(
             dtype, "TN", tile, thread, (4, 8), (2, 2), 2, copies, ctas=4, split="workspace"
         )

@@ -1,6 +1,6 @@
 """The modules of generated dispatch functions, by the table's key.
 
-MEASURED has those of profiles, by the GPU's name and SMs before that. A module is
+MEASURED has those of tunings, by the GPU's name and SMs before that. A module is
 imported when its table is first used.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate

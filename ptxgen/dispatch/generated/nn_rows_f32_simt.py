@@ -17,122 +17,122 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 2
         and n <= 2048
     ):
-        return Choice(0, ("simt_nn_f32_2x32x32_e7d574",), (tiles_2x32,), ())
+        return Choice(0, ("simt_nn_f32_2x32x32_2461bb",), (tiles_2x32,), ())
     tiles_4x32 = -(-m // 4) * -(-n // 32)
     # 1: M <= 4: chunks side by side
     if (
         align_a >= 16 and align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4
         and n <= 2048
     ):
-        return Choice(1, ("simt_nn_f32_4x32x32_291114",), (tiles_4x32,), ())
+        return Choice(1, ("simt_nn_f32_4x32x32_45a5fc",), (tiles_4x32,), ())
     # 2: M <= 4: chunks side by side
     if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
-        return Choice(2, ("simt_nn_f32_4x32x16_ba5580",), (tiles_4x32,), ())
+        return Choice(2, ("simt_nn_f32_4x32x16_e13d9e",), (tiles_4x32,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 3: M <= 8: chunks side by side
     if (
         align_a >= 16 and align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8
         and n <= 2048
     ):
-        return Choice(3, ("simt_nn_f32_8x16x32_7c0a12",), (tiles_8x16,), ())
+        return Choice(3, ("simt_nn_f32_8x16x32_43d607",), (tiles_8x16,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 4: M <= 8: chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(4, ("simt_nn_f32_8x32x16_b7a646",), (tiles_8x32,), ())
+        return Choice(4, ("simt_nn_f32_8x32x16_a9acde",), (tiles_8x32,), ())
     tiles_16x16 = -(-m // 16) * -(-n // 16)
     # 5: M <= 16: chunks side by side
     if (
         align_a >= 16 and align_b >= 16 and tiles_16x16 <= 2147483647 and chunks > 1 and m <= 16
         and n <= 2048
     ):
-        return Choice(5, ("simt_nn_f32_16x16x32_fed547",), (tiles_16x16,), ())
+        return Choice(5, ("simt_nn_f32_16x16x32_b99aa6",), (tiles_16x16,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 6: M <= 16: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(6, ("simt_nn_f32_16x32x16_71ea5e",), (tiles_16x32,), ())
+        return Choice(6, ("simt_nn_f32_16x32x16_6c0738",), (tiles_16x32,), ())
     tiles_32x16 = -(-m // 32) * -(-n // 16)
     # 7: M <= 32: chunks side by side
     if (
         align_a >= 16 and align_b >= 16 and tiles_32x16 <= 2147483647 and chunks > 1 and m <= 32
         and n <= 2048
     ):
-        return Choice(7, ("simt_nn_f32_32x16x16_67783b",), (tiles_32x16,), ())
+        return Choice(7, ("simt_nn_f32_32x16x16_ca3542",), (tiles_32x16,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 8: M <= 32: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and m <= 32:
-        return Choice(8, ("simt_nn_f32_32x32x16_ee6828",), (tiles_32x32,), ())
+        return Choice(8, ("simt_nn_f32_32x32x16_95bc35",), (tiles_32x32,), ())
     tiles_64x256 = -(-m // 64) * -(-n // 256)
     # 9: the largest tile that gives 6/4 of the SMs one
     if align_b >= 16 and tiles_64x256 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_64x256 * 4:
-        return Choice(9, ("simt_nn_f32_64x256x8_f94cf6",), (tiles_64x256,), ())
+        return Choice(9, ("simt_nn_f32_64x256x8_0db658",), (tiles_64x256,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 10: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_32x64 <= 2147483647 and chunks > 1
         and sms * 3 <= tiles_32x64 * 4
     ):
-        return Choice(10, ("simt_nn_f32_32x64x16_f26c48",), (tiles_32x64,), ())
+        return Choice(10, ("simt_nn_f32_32x64x16_70b665",), (tiles_32x64,), ())
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 11: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_16x64 <= 2147483647 and chunks > 1
         and sms * 3 <= tiles_16x64 * 4
     ):
-        return Choice(11, ("simt_nn_f32_16x64x16_e2449b",), (tiles_16x64,), ())
+        return Choice(11, ("simt_nn_f32_16x64x16_371f11",), (tiles_16x64,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 12: few outputs, split
     if (
         align_a >= 16 and align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1
         and sms * 4 > tiles_128x128 * 4
     ):
-        return Choice(12, ("simt_nn_f32_16x32x32_c3aa6b",), (tiles_16x32,), ())
+        return Choice(12, ("simt_nn_f32_16x32x32_75901d",), (tiles_16x32,), ())
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 13: M <= 8: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(13, ("simt_nn_f32_8x64x64_5d23de",), (tiles_8x64,), ())
+        return Choice(13, ("simt_nn_f32_8x64x64_568ac5",), (tiles_8x64,), ())
     # 14: M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
-        return Choice(14, ("simt_nn_f32_16x64x64_179005",), (tiles_16x64,), ())
+        return Choice(14, ("simt_nn_f32_16x64x64_2cb8a0",), (tiles_16x64,), ())
     tiles_32x128 = -(-m // 32) * -(-n // 128)
     # 15: M <= 32: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(15, ("simt_nn_f32_32x128x32_e4c9ce",), (tiles_32x128,), ())
+        return Choice(15, ("simt_nn_f32_32x128x32_0ef257",), (tiles_32x128,), ())
     # 16: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(16, ("simt_nn_f32_128x128x16_810d32",), (tiles_128x128,), ())
+        return Choice(16, ("simt_nn_f32_128x128x16_83a595",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 17: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(17, ("simt_nn_f32_64x64x32_6e4446",), (tiles_64x64,), ())
+        return Choice(17, ("simt_nn_f32_64x64x32_9b1beb",), (tiles_64x64,), ())
     # 18: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_32x64 * 4
     ):
-        return Choice(18, ("simt_nn_f32_32x64x16_782934",), (tiles_32x64,), ())
+        return Choice(18, ("simt_nn_f32_32x64x16_cde40b",), (tiles_32x64,), ())
     # 19: few outputs: many small tiles shorten the wait
     if align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(19, ("simt_nn_f32_16x32x32_018efb",), (tiles_16x32,), ())
+        return Choice(19, ("simt_nn_f32_16x32x32_22d5c9",), (tiles_16x32,), ())
     # 20: M <= 8: chunks side by side
     if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(20, ("simt_nn_f32_8x32x16_5a0f7a",), (tiles_8x32,), ())
+        return Choice(20, ("simt_nn_f32_8x32x16_a4eea3",), (tiles_8x32,), ())
     # 21: unaligned, few outputs, split
     if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(21, ("simt_nn_f32_32x32x16_2f2e8a",), (tiles_32x32,), ())
+        return Choice(21, ("simt_nn_f32_32x32x16_eacec4",), (tiles_32x32,), ())
     # 22: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(22, ("simt_nn_f32_128x128x8_384989",), (tiles_128x128,), ())
+        return Choice(22, ("simt_nn_f32_128x128x8_0b8ba8",), (tiles_128x128,), ())
     # 23: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
-        return Choice(23, ("simt_nn_f32_16x32x32_1cbbe5",), (tiles_16x32,), ())
+        return Choice(23, ("simt_nn_f32_16x32x32_ef831f",), (tiles_16x32,), ())
     # 24: everything else: any size, alignment and plan
-    return Choice(24, ("simt_nn_f32_64x64x16_0f7af3",), (min(tiles_64x64, 2147483647),), ())
+    return Choice(24, ("simt_nn_f32_64x64x16_bf213f",), (min(tiles_64x64, 2147483647),), ())
 
 
 def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
@@ -142,59 +142,59 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_4x32 = -(-m // 4) * -(-n // 32)
     # 2: M <= 4: chunks side by side
     if align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
-        return Choice(2, ("simt_nn_f32_4x32x16_ba5580",), (tiles_4x32,), ())
+        return Choice(2, ("simt_nn_f32_4x32x16_e13d9e",), (tiles_4x32,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 4: M <= 8: chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(4, ("simt_nn_f32_8x32x16_b7a646",), (tiles_8x32,), ())
+        return Choice(4, ("simt_nn_f32_8x32x16_a9acde",), (tiles_8x32,), ())
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 13: M <= 8: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(13, ("simt_nn_f32_8x64x64_5d23de",), (tiles_8x64,), ())
+        return Choice(13, ("simt_nn_f32_8x64x64_568ac5",), (tiles_8x64,), ())
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 14: M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
-        return Choice(14, ("simt_nn_f32_16x64x64_179005",), (tiles_16x64,), ())
+        return Choice(14, ("simt_nn_f32_16x64x64_2cb8a0",), (tiles_16x64,), ())
     tiles_32x128 = -(-m // 32) * -(-n // 128)
     # 15: M <= 32: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(15, ("simt_nn_f32_32x128x32_e4c9ce",), (tiles_32x128,), ())
+        return Choice(15, ("simt_nn_f32_32x128x32_0ef257",), (tiles_32x128,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 16: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(16, ("simt_nn_f32_128x128x16_810d32",), (tiles_128x128,), ())
+        return Choice(16, ("simt_nn_f32_128x128x16_83a595",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 17: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(17, ("simt_nn_f32_64x64x32_6e4446",), (tiles_64x64,), ())
+        return Choice(17, ("simt_nn_f32_64x64x32_9b1beb",), (tiles_64x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 18: the largest tile that gives 4/4 of the SMs one
     if (
         align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_32x64 * 4
     ):
-        return Choice(18, ("simt_nn_f32_32x64x16_782934",), (tiles_32x64,), ())
+        return Choice(18, ("simt_nn_f32_32x64x16_cde40b",), (tiles_32x64,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 19: few outputs: many small tiles shorten the wait
     if align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(19, ("simt_nn_f32_16x32x32_018efb",), (tiles_16x32,), ())
+        return Choice(19, ("simt_nn_f32_16x32x32_22d5c9",), (tiles_16x32,), ())
     # 20: M <= 8: chunks side by side
     if tiles_8x32 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(20, ("simt_nn_f32_8x32x16_5a0f7a",), (tiles_8x32,), ())
+        return Choice(20, ("simt_nn_f32_8x32x16_a4eea3",), (tiles_8x32,), ())
     # 22: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(22, ("simt_nn_f32_128x128x8_384989",), (tiles_128x128,), ())
+        return Choice(22, ("simt_nn_f32_128x128x8_0b8ba8",), (tiles_128x128,), ())
     # 23: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
-        return Choice(23, ("simt_nn_f32_16x32x32_1cbbe5",), (tiles_16x32,), ())
+        return Choice(23, ("simt_nn_f32_16x32x32_ef831f",), (tiles_16x32,), ())
     # 24: everything else: any size, alignment and plan
-    return Choice(24, ("simt_nn_f32_64x64x16_0f7af3",), (min(tiles_64x64, 2147483647),), ())
+    return Choice(24, ("simt_nn_f32_64x64x16_bf213f",), (min(tiles_64x64, 2147483647),), ())
 
 
 BY_ARCH: dict[str, Dispatch] = {

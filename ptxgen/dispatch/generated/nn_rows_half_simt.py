@@ -14,34 +14,34 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 0: M <= 16: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(0, ("simt_nn_bf16_8x32x32_f60000",), (tiles_8x32,), ())
+        return Choice(0, ("simt_nn_bf16_8x32x32_512c36",), (tiles_8x32,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 1: the split reductions of more rows
     if align_a >= 8 and align_b >= 8 and tiles_32x64 <= 2147483647 and chunks > 1:
-        return Choice(1, ("simt_nn_bf16_32x64x16_aebdcc",), (tiles_32x64,), ())
+        return Choice(1, ("simt_nn_bf16_32x64x16_14f16d",), (tiles_32x64,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(2, ("simt_nn_bf16_128x128x16_8a1f81",), (tiles_128x128,), ())
+        return Choice(2, ("simt_nn_bf16_128x128x16_94ca77",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(3, ("simt_nn_bf16_64x64x16_ac25d2",), (tiles_64x64,), ())
+        return Choice(3, ("simt_nn_bf16_64x64x16_78f250",), (tiles_64x64,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(4, ("simt_nn_bf16_16x32x64_f4f1a9",), (tiles_16x32,), ())
+        return Choice(4, ("simt_nn_bf16_16x32x64_2d3abd",), (tiles_16x32,), ())
     # 5: everything else: any size, alignment and plan
-    return Choice(5, ("simt_nn_bf16_64x64x16_6ebe12",), (min(tiles_64x64, 2147483647),), ())
+    return Choice(5, ("simt_nn_bf16_64x64x16_04c3a6",), (min(tiles_64x64, 2147483647),), ())
 
 
 def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
@@ -51,30 +51,30 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 0: M <= 16: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(0, ("simt_nn_bf16_8x32x32_f60000",), (tiles_8x32,), ())
+        return Choice(0, ("simt_nn_bf16_8x32x32_512c36",), (tiles_8x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(2, ("simt_nn_bf16_128x128x16_8a1f81",), (tiles_128x128,), ())
+        return Choice(2, ("simt_nn_bf16_128x128x16_94ca77",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_64x64 <= 2147483647 and chunks <= 1
         and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(3, ("simt_nn_bf16_64x64x16_ac25d2",), (tiles_64x64,), ())
+        return Choice(3, ("simt_nn_bf16_64x64x16_78f250",), (tiles_64x64,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(4, ("simt_nn_bf16_16x32x64_f4f1a9",), (tiles_16x32,), ())
+        return Choice(4, ("simt_nn_bf16_16x32x64_2d3abd",), (tiles_16x32,), ())
     # 5: everything else: any size, alignment and plan
-    return Choice(5, ("simt_nn_bf16_64x64x16_6ebe12",), (min(tiles_64x64, 2147483647),), ())
+    return Choice(5, ("simt_nn_bf16_64x64x16_04c3a6",), (min(tiles_64x64, 2147483647),), ())
 
 
 BY_ARCH: dict[str, Dispatch] = {

@@ -17,121 +17,121 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and tiles_2x16 <= 2147483647 and chunks > 1 and m <= 2
         and n <= 2048
     ):
-        return Choice(0, ("simt_nt_f32_2x16x64_b30fb2",), (tiles_2x16,), ())
+        return Choice(0, ("simt_nt_f32_2x16x64_dba5f6",), (tiles_2x16,), ())
     tiles_2x32 = -(-m // 2) * -(-n // 32)
     # 1: M <= 2: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_2x32 <= 2147483647 and chunks > 1 and m <= 2:
-        return Choice(1, ("simt_nt_f32_2x32x32_d59607",), (tiles_2x32,), ())
+        return Choice(1, ("simt_nt_f32_2x32x32_947945",), (tiles_2x32,), ())
     tiles_4x16 = -(-m // 4) * -(-n // 16)
     # 2: M <= 4: chunks side by side
     if (
         align_a >= 16 and align_b >= 16 and tiles_4x16 <= 2147483647 and chunks > 1 and m <= 4
         and n <= 2048
     ):
-        return Choice(2, ("simt_nt_f32_4x16x32_3e7129",), (tiles_4x16,), ())
+        return Choice(2, ("simt_nt_f32_4x16x32_362278",), (tiles_4x16,), ())
     tiles_4x32 = -(-m // 4) * -(-n // 32)
     # 3: M <= 4: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_4x32 <= 2147483647 and chunks > 1 and m <= 4:
-        return Choice(3, ("simt_nt_f32_4x32x32_432a6c",), (tiles_4x32,), ())
+        return Choice(3, ("simt_nt_f32_4x32x32_27fbce",), (tiles_4x32,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 4: M <= 8: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(4, ("simt_nt_f32_8x16x32_4d159e",), (tiles_8x16,), ())
+        return Choice(4, ("simt_nt_f32_8x16x32_9aefbe",), (tiles_8x16,), ())
     tiles_16x16 = -(-m // 16) * -(-n // 16)
     # 5: M <= 16: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_16x16 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(5, ("simt_nt_f32_16x16x32_980385",), (tiles_16x16,), ())
+        return Choice(5, ("simt_nt_f32_16x16x32_9d8f7e",), (tiles_16x16,), ())
     tiles_32x8 = -(-m // 32) * -(-n // 8)
     # 6: M <= 32: chunks side by side
     if (
         align_a >= 16 and align_b >= 16 and tiles_32x8 <= 2147483647 and chunks > 1 and m <= 32
         and n <= 2048
     ):
-        return Choice(6, ("simt_nt_f32_32x8x16_6d3cd1",), (tiles_32x8,), ())
+        return Choice(6, ("simt_nt_f32_32x8x16_ac5e9e",), (tiles_32x8,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 7: M <= 32: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and m <= 32:
-        return Choice(7, ("simt_nt_f32_32x32x16_bc7c0b",), (tiles_32x32,), ())
+        return Choice(7, ("simt_nt_f32_32x32x16_765a7e",), (tiles_32x32,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 8: the largest tile that gives 6/4 of the SMs one
     if tiles_128x128 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(8, ("simt_nt_f32_128x128x8_12fe1f",), (tiles_128x128,), ())
+        return Choice(8, ("simt_nt_f32_128x128x8_b8d6fe",), (tiles_128x128,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 9: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_64x32 <= 2147483647 and chunks > 1
         and sms * 3 <= tiles_64x32 * 4
     ):
-        return Choice(9, ("simt_nt_f32_64x32x16_1fc3b4",), (tiles_64x32,), ())
+        return Choice(9, ("simt_nt_f32_64x32x16_5b298c",), (tiles_64x32,), ())
     # 10: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1
         and sms * 3 <= tiles_32x32 * 4
     ):
-        return Choice(10, ("simt_nt_f32_32x32x16_79e7d4",), (tiles_32x32,), ())
+        return Choice(10, ("simt_nt_f32_32x32x16_604682",), (tiles_32x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 11: few outputs, split
     if tiles_16x32 <= 2147483647 and chunks > 1 and sms * 4 > tiles_128x128 * 4:
-        return Choice(11, ("simt_nt_f32_16x32x16_8a393f",), (tiles_16x32,), ())
+        return Choice(11, ("simt_nt_f32_16x32x16_87c6c1",), (tiles_16x32,), ())
     tiles_1x64 = -(-m // 1) * -(-n // 64)
     # 12: M <= 1: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_1x64 <= 2147483647 and m <= 1
         and n >= 4096
     ):
-        return Choice(12, ("simt_nt_f32_1x64x64_886cde",), (tiles_1x64,), ())
+        return Choice(12, ("simt_nt_f32_1x64x64_2397d3",), (tiles_1x64,), ())
     tiles_4x128 = -(-m // 4) * -(-n // 128)
     # 13: M <= 4: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_4x128 <= 2147483647 and m <= 4
         and n >= 4096
     ):
-        return Choice(13, ("simt_nt_f32_4x128x64_f74d6e",), (tiles_4x128,), ())
+        return Choice(13, ("simt_nt_f32_4x128x64_6d5f37",), (tiles_4x128,), ())
     tiles_8x128 = -(-m // 8) * -(-n // 128)
     # 14: M <= 8: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x128 <= 2147483647 and m <= 8
         and n >= 4096
     ):
-        return Choice(14, ("simt_nt_f32_8x128x64_68eea0",), (tiles_8x128,), ())
+        return Choice(14, ("simt_nt_f32_8x128x64_770cd3",), (tiles_8x128,), ())
     tiles_16x128 = -(-m // 16) * -(-n // 128)
     # 15: M <= 16: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x128 <= 2147483647 and m <= 16
         and n >= 4096
     ):
-        return Choice(15, ("simt_nt_f32_16x128x64_e917a4",), (tiles_16x128,), ())
+        return Choice(15, ("simt_nt_f32_16x128x64_d11885",), (tiles_16x128,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 16: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and n >= 4096
     ):
-        return Choice(16, ("simt_nt_f32_32x64x64_5c8751",), (tiles_32x64,), ())
+        return Choice(16, ("simt_nt_f32_32x64x64_5d9b9e",), (tiles_32x64,), ())
     # 17: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(17, ("simt_nt_f32_128x128x16_735f8e",), (tiles_128x128,), ())
+        return Choice(17, ("simt_nt_f32_128x128x16_2949eb",), (tiles_128x128,), ())
     # 18: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(18, ("simt_nt_f32_128x128x8_592c3c",), (tiles_128x128,), ())
+        return Choice(18, ("simt_nt_f32_128x128x8_e4287f",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 19: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(19, ("simt_nt_f32_64x64x16_1dbd39",), (tiles_64x64,), ())
+        return Choice(19, ("simt_nt_f32_64x64x16_01c375",), (tiles_64x64,), ())
     # 20: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_32x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_32x64 * 4:
-        return Choice(20, ("simt_nt_f32_32x64x16_42a94f",), (tiles_32x64,), ())
+        return Choice(20, ("simt_nt_f32_32x64x16_622c08",), (tiles_32x64,), ())
     # 21: few outputs: many small tiles shorten the wait
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(21, ("simt_nt_f32_16x32x32_e83557",), (tiles_16x32,), ())
+        return Choice(21, ("simt_nt_f32_16x32x32_71535d",), (tiles_16x32,), ())
     # 22: everything else: any size, alignment and plan
-    return Choice(22, ("simt_nt_f32_64x64x16_16b1ec",), (min(tiles_64x64, 2147483647),), ())
+    return Choice(22, ("simt_nt_f32_64x64x16_0a5ee2",), (min(tiles_64x64, 2147483647),), ())
 
 
 def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
@@ -144,54 +144,54 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and tiles_4x16 <= 2147483647 and chunks > 1 and m <= 4
         and n <= 2048
     ):
-        return Choice(2, ("simt_nt_f32_4x16x32_3e7129",), (tiles_4x16,), ())
+        return Choice(2, ("simt_nt_f32_4x16x32_362278",), (tiles_4x16,), ())
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 4: M <= 8: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_8x16 <= 2147483647 and chunks > 1 and m <= 8:
-        return Choice(4, ("simt_nt_f32_8x16x32_4d159e",), (tiles_8x16,), ())
+        return Choice(4, ("simt_nt_f32_8x16x32_9aefbe",), (tiles_8x16,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 8: the largest tile that gives 6/4 of the SMs one
     if tiles_128x128 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(8, ("simt_nt_f32_128x128x8_12fe1f",), (tiles_128x128,), ())
+        return Choice(8, ("simt_nt_f32_128x128x8_b8d6fe",), (tiles_128x128,), ())
     tiles_1x64 = -(-m // 1) * -(-n // 64)
     # 12: M <= 1: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_1x64 <= 2147483647 and m <= 1
         and n >= 4096
     ):
-        return Choice(12, ("simt_nt_f32_1x64x64_886cde",), (tiles_1x64,), ())
+        return Choice(12, ("simt_nt_f32_1x64x64_2397d3",), (tiles_1x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 16: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and n >= 4096
     ):
-        return Choice(16, ("simt_nt_f32_32x64x64_5c8751",), (tiles_32x64,), ())
+        return Choice(16, ("simt_nt_f32_32x64x64_5d9b9e",), (tiles_32x64,), ())
     # 17: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(17, ("simt_nt_f32_128x128x16_735f8e",), (tiles_128x128,), ())
+        return Choice(17, ("simt_nt_f32_128x128x16_2949eb",), (tiles_128x128,), ())
     # 18: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(18, ("simt_nt_f32_128x128x8_592c3c",), (tiles_128x128,), ())
+        return Choice(18, ("simt_nt_f32_128x128x8_e4287f",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 19: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(19, ("simt_nt_f32_64x64x16_1dbd39",), (tiles_64x64,), ())
+        return Choice(19, ("simt_nt_f32_64x64x16_01c375",), (tiles_64x64,), ())
     # 20: the largest tile that gives 4/4 of the SMs one
     if chunks <= 1 and tiles_32x64 <= 2147483647 and chunks <= 1 and sms * 4 <= tiles_32x64 * 4:
-        return Choice(20, ("simt_nt_f32_32x64x16_42a94f",), (tiles_32x64,), ())
+        return Choice(20, ("simt_nt_f32_32x64x16_622c08",), (tiles_32x64,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 21: few outputs: many small tiles shorten the wait
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1:
-        return Choice(21, ("simt_nt_f32_16x32x32_e83557",), (tiles_16x32,), ())
+        return Choice(21, ("simt_nt_f32_16x32x32_71535d",), (tiles_16x32,), ())
     # 22: everything else: any size, alignment and plan
-    return Choice(22, ("simt_nt_f32_64x64x16_16b1ec",), (min(tiles_64x64, 2147483647),), ())
+    return Choice(22, ("simt_nt_f32_64x64x16_0a5ee2",), (min(tiles_64x64, 2147483647),), ())
 
 
 BY_ARCH: dict[str, Dispatch] = {

@@ -21,7 +21,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             0,
-            ("simt_tn_f32_128x128x32_58ed9f", "reduce_f32_128x4_4670b3"),
+            ("simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
             (tiles_128x128 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -34,7 +34,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             1,
-            ("simt_tn_f32_64x64x32_2df27a", "reduce_f32_128x4_4670b3"),
+            ("simt_tn_f32_64x64x32_a73229", "reduce_f32_128x4_4670b3"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -46,7 +46,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             2,
-            ("simt_tn_f32_32x64x16_78b4a3", "reduce_f32_128x4_4670b3"),
+            ("simt_tn_f32_32x64x16_f1bce6", "reduce_f32_128x4_4670b3"),
             (tiles_32x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -57,7 +57,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     ):
         return Choice(
             3,
-            ("simt_tn_f32_32x64x16_89e471", "reduce_f32_128x4_4670b3"),
+            ("simt_tn_f32_32x64x16_77f3fb", "reduce_f32_128x4_4670b3"),
             (tiles_32x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
@@ -67,40 +67,40 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647
         and chunks <= 1 and k <= 64 and sms * 4 <= tiles_64x128 * 4
     ):
-        return Choice(4, ("simt_tn_f32_64x128x16_1d957b",), (tiles_64x128,), ())
+        return Choice(4, ("simt_tn_f32_64x128x16_3a16f9",), (tiles_64x128,), ())
     # 5: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(5, ("simt_tn_f32_128x128x32_3731f1",), (tiles_128x128,), ())
+        return Choice(5, ("simt_tn_f32_128x128x32_a6005b",), (tiles_128x128,), ())
     # 6: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(6, ("simt_tn_f32_64x64x32_d23bd0",), (tiles_64x64,), ())
+        return Choice(6, ("simt_tn_f32_64x64x32_b25768",), (tiles_64x64,), ())
     # 7: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_32x64 * 4
     ):
-        return Choice(7, ("simt_tn_f32_32x64x16_c865b2",), (tiles_32x64,), ())
+        return Choice(7, ("simt_tn_f32_32x64x16_0d5445",), (tiles_32x64,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 8: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(8, ("simt_tn_f32_16x32x32_23e7ec",), (tiles_16x32,), ())
+        return Choice(8, ("simt_tn_f32_16x32x32_610669",), (tiles_16x32,), ())
     # 9: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(9, ("simt_tn_f32_128x128x8_a0a8dd",), (tiles_128x128,), ())
+        return Choice(9, ("simt_tn_f32_128x128x8_808899",), (tiles_128x128,), ())
     # 10: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
-        return Choice(10, ("simt_tn_f32_16x32x32_c8fab0",), (tiles_16x32,), ())
+        return Choice(10, ("simt_tn_f32_16x32x32_da4f05",), (tiles_16x32,), ())
     # 11: everything else: any size, alignment and plan
-    return Choice(11, ("simt_tn_f32_64x64x16_f66d1e",), (min(tiles_64x64, 2147483647),), ())
+    return Choice(11, ("simt_tn_f32_64x64x16_3be7a4",), (min(tiles_64x64, 2147483647),), ())
 
 
 BY_ARCH: dict[str, Dispatch] = {

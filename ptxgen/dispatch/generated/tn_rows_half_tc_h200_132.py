@@ -1,8 +1,8 @@
 """Dispatch of TN rows half tc: products under the plan 'rows'.
 
-On NVIDIA H200 with 132 SMs, by its profile.
+On NVIDIA H200 with 132 SMs, by its tuning.
 
-Generated from tiles/profiles/h200_132.json; do not edit.
+Generated from tiles/tunings/h200_132.json; do not edit.
 Regenerate: ptxgen generate
 """
 

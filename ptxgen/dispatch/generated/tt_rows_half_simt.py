@@ -14,21 +14,21 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 0: M <= 16: chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(0, ("simt_tt_bf16_8x32x64_5cdcbb",), (tiles_8x32,), ())
+        return Choice(0, ("simt_tt_bf16_8x32x64_51e40e",), (tiles_8x32,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 1: the split reductions of more rows
     if align_a >= 8 and align_b >= 8 and tiles_32x64 <= 2147483647 and chunks > 1:
-        return Choice(1, ("simt_tt_bf16_32x64x16_6c015f",), (tiles_32x64,), ())
+        return Choice(1, ("simt_tt_bf16_32x64x16_0b94a8",), (tiles_32x64,), ())
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(2, ("simt_tt_bf16_128x128x16_28652f",), (tiles_128x128,), ())
+        return Choice(2, ("simt_tt_bf16_128x128x16_fa753b",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: everything else: any size, alignment and plan
-    return Choice(3, ("simt_tt_bf16_64x64x16_301ca8",), (min(tiles_64x64, 2147483647),), ())
+    return Choice(3, ("simt_tt_bf16_64x64x16_34565e",), (min(tiles_64x64, 2147483647),), ())
 
 
 def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
@@ -41,10 +41,10 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(2, ("simt_tt_bf16_128x128x16_28652f",), (tiles_128x128,), ())
+        return Choice(2, ("simt_tt_bf16_128x128x16_fa753b",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: everything else: any size, alignment and plan
-    return Choice(3, ("simt_tt_bf16_64x64x16_301ca8",), (min(tiles_64x64, 2147483647),), ())
+    return Choice(3, ("simt_tt_bf16_64x64x16_34565e",), (min(tiles_64x64, 2147483647),), ())
 
 
 BY_ARCH: dict[str, Dispatch] = {

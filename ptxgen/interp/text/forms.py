@@ -216,11 +216,11 @@ red(.(relaxed|release))?(.<scope>)?(.<s:at>)?.(inc|dec).<t:u32> | [s], t
 prefetch(.global)?.(L1|L2)                     | [s/global]
 prefetch(.<s:(const|param)>)?.tensormap        | [s] | sm_90
 
-cp.async.(ca|cg).shared(::cta)?.global(.<fetch>)? | [shared], [global], #4/8/16, ?, u32#0..16^pred
+cp.async.(ca|cg).shared(::cta)?.global(.<fetch>)? | [shared], [global], #4/8/16, ?, u32#0..16^$pred
 cp.async.(ca|cg).shared(::cta)?.global.L2::cache_hint(.<fetch>)? \
-    | [shared], [global], #4/8/16, b64
+    | [shared], [global], #4/8/16, u64
 cp.async.(ca|cg).shared(::cta)?.global.L2::cache_hint(.<fetch>)? \
-    | [shared], [global], #4/8/16, u32#0..16^pred, b64
+    | [shared], [global], #4/8/16, u32#0..16^$pred, u64
 cp.async.commit_group                          |
 cp.async.wait_all                              |
 cp.async.wait_group                            | #0..
@@ -229,27 +229,27 @@ cp.async.bulk.commit_group                     | | sm_90
 cp.async.bulk.wait_group(.read)?               | #0.. | sm_90
 cp.async.bulk.shared::(cluster|cta).global.<tx> | [shared], [global], u32#16*, [shared] | sm_90
 cp.async.bulk.shared::(cluster|cta).global.<tx>.L2::cache_hint \
-    | [shared], [global], u32#16*, [shared], b64 | sm_90
+    | [shared], [global], u32#16*, [shared], u64 | sm_90
 cp.async.bulk.shared::cluster.global.<tx>.multicast::cluster \
     | [shared], [global], u32#16*, [shared], u16 | sm_90
 cp.async.bulk.shared::cluster.global.<tx>.multicast::cluster.L2::cache_hint \
-    | [shared], [global], u32#16*, [shared], u16, b64 | sm_90
+    | [shared], [global], u32#16*, [shared], u16, u64 | sm_90
 cp.async.bulk.shared::cluster.shared::cta.<tx> | [shared], [shared], u32#16*, [shared] | sm_90
 cp.async.bulk.global.shared::cta.bulk_group    | [global], [shared], u32#16* | sm_90
 cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint \
-    | [global], [shared], u32#16*, b64 | sm_90
+    | [global], [shared], u32#16*, u64 | sm_90
 cp.async.bulk.prefetch.L2.global               | [global], u32#16* | sm_90
 cp.async.bulk.tensor.<n:dim>.shared::(cluster|cta).global(.tile)?.<tx> \
     | [shared], [generic:n], [shared] | sm_90
 cp.async.bulk.tensor.<n:dim>.shared::(cluster|cta).global(.tile)?.<tx>.L2::cache_hint \
-    | [shared], [generic:n], [shared], b64 | sm_90
+    | [shared], [generic:n], [shared], u64 | sm_90
 cp.async.bulk.tensor.<n:dim>.shared::cluster.global(.tile)?.<tx>.multicast::cluster \
     | [shared], [generic:n], [shared], u16 | sm_90
 cp.async.bulk.tensor.<n:dim>.shared::cluster.global(.tile)?.<tx>.multicast::cluster.L2::cache_hint \
-    | [shared], [generic:n], [shared], u16, b64 | sm_90
+    | [shared], [generic:n], [shared], u16, u64 | sm_90
 cp.async.bulk.tensor.<n:dim>.global.shared::cta(.tile)?.bulk_group | [generic:n], [shared] | sm_90
 cp.async.bulk.tensor.<n:dim>.global.shared::cta(.tile)?.bulk_group.L2::cache_hint \
-    | [generic:n], [shared], b64 | sm_90
+    | [generic:n], [shared], u64 | sm_90
 cp.async.bulk.prefetch.tensor.<n:dim>.L2.global(.tile)? | [generic:n] | sm_90
 
 bar(.cta)?.sync                                | u32#0..15, ?, u32#32*
@@ -266,7 +266,7 @@ match.any.sync.<t:bw>                          | =u32, t, u32
 match.all.sync.<t:bw>                          | =u32|pred, t, u32
 redux.sync.(add|min|max).<t:w32>               | =t, t, u32
 redux.sync.(and|or|xor).b32                    | =u32, u32, u32
-elect.sync                                     | =_b32&pred, u32 | sm_90
+elect.sync                                     | =_u32&pred, u32 | sm_90
 ldmatrix.sync.aligned.m8n8.x<n:(1|2|4)>(.trans)?(.<s:own>)?.b16 | ={n:!b32}, [s/shared]
 stmatrix.sync.aligned.m8n8.x<n:(1|2|4)>(.trans)?(.<s:own>)?.b16 | [s/shared], {n:!b32} | sm_90
 mma.sync.aligned.m16n8k16.row.col.f32.(bf16.bf16|f16.f16).f32 \
@@ -276,7 +276,7 @@ mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 | ={4:f64}, {2:f64}, {1:f64}, {
 mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 | ={4:f64}, {4:f64}, {2:f64}, {4:f64} | sm_90
 mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 | ={4:f64}, {8:f64}, {4:f64}, {4:f64} | sm_90
 wgmma.mma_async.sync.aligned.m64n<n:eights>k16.f32.(bf16.bf16|f16.f16) \
-    | ={n/2:f32}, $b64^{4:!b32}, $b64, pred, #-1/1, #-1/1, #0/1, ?, #0/1 | sm_90a
+    | ={n/2:f32}, $u64^{4:!b32}, $u64, pred, #-1/1, #-1/1, #0/1, ?, #0/1 | sm_90a
 wgmma.(fence|commit_group).sync.aligned        | | sm_90a
 wgmma.wait_group.sync.aligned                  | #0..7 | sm_90a
 setmaxnreg.(inc|dec).sync.aligned.u32          | #8* | sm_90a
@@ -284,24 +284,24 @@ setmaxnreg.(inc|dec).sync.aligned.u32          | #8* | sm_90a
 mbarrier.init(.<s:own>)?.b64                   | [s/shared], u32
 mbarrier.inval(.<s:own>)?.b64                  | [s/shared]
 mbarrier.(arrive|arrive_drop)(.(release|relaxed).<of>)?(.<s:own>)?.b64 \
-    | =_b64, [s/shared]
+    | =_u64, [s/shared]
 mbarrier.(arrive|arrive_drop)(.(release|relaxed).<of>)?(.<s:own>)?.b64 \
-    | =_b64, [s/shared], u32#1..1048575 | sm_90
+    | =_u64, [s/shared], u32#1..1048575 | sm_90
 mbarrier.(arrive|arrive_drop)(.release.<of>)?.shared::cluster.b64 \
     | _, [shared], ?, u32#1..1048575 | sm_90
 mbarrier.(arrive|arrive_drop).noComplete(.release.cta)?(.<s:own>)?.b64 \
-    | =b64, [s/shared], u32#1..1048575
+    | =u64, [s/shared], u32#1..1048575
 mbarrier.(arrive|arrive_drop).expect_tx(.(release|relaxed).<of>)?(.<s:own>)?.b64 \
-    | =_b64, [s/shared], u32 | sm_90
+    | =_u64, [s/shared], u32 | sm_90
 mbarrier.(arrive|arrive_drop).expect_tx(.release.<of>)?.shared::cluster.b64 \
     | _, [shared], u32 | sm_90
 mbarrier.(expect_tx|complete_tx)(.relaxed.<of>)?(.<s:(shared|shared::cta|shared::cluster)>)?.b64 \
     | [s/shared], u32 | sm_90
-mbarrier.test_wait(.acquire.<of>)?(.<s:own>)?.b64 | =pred, [s/shared], $b64
+mbarrier.test_wait(.acquire.<of>)?(.<s:own>)?.b64 | =pred, [s/shared], $u64
 mbarrier.test_wait.parity(.acquire.<of>)?(.<s:own>)?.b64 | =pred, [s/shared], u32#0/1
-mbarrier.try_wait(.acquire.<of>)?(.<s:own>)?.b64 | =pred, [s/shared], $b64, ?, u32 | sm_90
+mbarrier.try_wait(.acquire.<of>)?(.<s:own>)?.b64 | =pred, [s/shared], $u64, ?, u32 | sm_90
 mbarrier.try_wait.parity(.acquire.<of>)?(.<s:own>)?.b64 | =pred, [s/shared], u32#0/1, ?, u32 | sm_90
-mbarrier.pending_count.b64                     | =u32, b64
+mbarrier.pending_count.b64                     | =u32, u64
 
 fence(.(sc|acq_rel))?.(cta|gpu|sys)            |
 fence(.(sc|acq_rel))?.cluster                  | | sm_90

@@ -1,13 +1,13 @@
-"""Measured profiles: which kernel is the fastest choice where, on one GPU.
+"""Measured tunings: which kernel is the fastest choice where, on one GPU.
 
-A profile is a JSON file that ``ptxgen tune`` writes, named after the GPU and its number of SMs.
+A tuning is a JSON file that ``ptxgen tune`` writes, named after the GPU and its number of SMs.
 For each route table that was measured it has *rules*: boxes of M, N and K and the kernel that
 was fastest in them. They come before the table's own routes, those of them that the rules leave
-something to. GPUs without a profile, and tables that a profile does not have, are served by the
+something to. GPUs without a tuning, and tables that a tuning does not have, are served by the
 tables in :mod:`ptxgen.tiles`.
 
 A rule only picks among the kernels of the table, all of which return the same bits, so a
-profile costs or saves time and cannot change a result. A profile that names a kernel which the
+tuning costs or saves time and cannot change a result. A tuning that names a kernel which the
 table no longer has is refused.
 """
 
@@ -83,27 +83,27 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a profile says of one table: ordered rules, ``then`` routes of the table itself."""
+    """What a tuning says of one table: ordered rules, ``then`` routes of the table itself."""
 
     rules: tuple[Rule, ...]
     then: tuple[str, ...]
     """First kernels of the table's routes that still serve something, in the table's order."""
 
     def routes(self, table: Sequence[Route], what: str) -> tuple[Route, ...]:
-        """The table in this profile's order. Raises SpecError for a kernel it does not have."""
+        """The table in this tuning's order. Raises SpecError for a kernel it does not have."""
         known = {route.name: route for route in reversed(table)}
         for name in (*(rule.kernel for rule in self.rules), *self.then):
             if name not in known:
                 raise SpecError(
                     f"{what} names the kernel {name}, with which no route of the table begins (any "
-                    "more): measure again with `ptxgen tune`, or edit the profile"
+                    "more): measure again with `ptxgen tune`, or edit the tuning"
                 )
         ruled = (Route(known[r.kernel].steps, r.prefer, r.reason) for r in self.rules)
         return (*ruled, *(route for route in table if route.name in self.then))
 
 
 @dataclass(frozen=True)
-class Profile:
+class Tuning:
     """The measured rules of one GPU: its name, as the driver gives it, and its SMs."""
 
     gpu: str
@@ -115,39 +115,39 @@ class Profile:
 
     def __post_init__(self) -> None:
         if self.arch not in ARCHITECTURES:
-            raise SpecError(f"profile {self.name}: arch {self.arch!r}: known: {[*ARCHITECTURES]}")
+            raise SpecError(f"tuning {self.name}: arch {self.arch!r}: known: {[*ARCHITECTURES]}")
 
     @property
     def name(self) -> str:
         """The file's name, such as "h200_132"."""
-        return profile_name(self.gpu, self.sms)
+        return tuning_name(self.gpu, self.sms)
 
     def routes(self, key: Key, tables: Mapping[Key, Sequence[Route]] = ROUTES) -> tuple[Route, ...]:
-        """The routes of a table of this profile."""
-        what = f"tiles/profiles/{self.name}.json, {' '.join(key)},"
+        """The routes of a table of this tuning."""
+        what = f"tiles/tunings/{self.name}.json, {' '.join(key)},"
         if key not in tables:
             raise SpecError(f"{what} is about a table that there is not (any more)")
         return self.tables[key].routes(tables[key], what)
 
 
-def profile_name(gpu: str, sms: int) -> str:
+def tuning_name(gpu: str, sms: int) -> str:
     """``"h200_132"`` for ``("NVIDIA H200", 132)``."""
     words = re.findall(r"[a-z0-9]+", gpu.lower())
     return "_".join([word for word in words if word != "nvidia"] + [str(sms)])
 
 
 @cache
-def profiles(folder: Path = FOLDER) -> tuple[Profile, ...]:
-    """All profiles of ``folder``, by name. Raises SpecError for a file that is none."""
+def tunings(folder: Path = FOLDER) -> tuple[Tuning, ...]:
+    """All tunings of ``folder``, by name. Raises SpecError for a file that is none."""
     return tuple(read(path) for path in sorted(folder.glob("*.json")))
 
 
 # -- files ------------------------------------------------------------------------
-def read(path: Path) -> Profile:
-    """The profile in a file. Raises SpecError for one that is none."""
+def read(path: Path) -> Tuning:
+    """The tuning in a file. Raises SpecError for one that is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        profile = Profile(
+        tuning = Tuning(
             gpu=_text(found["gpu"]),
             sms=int(found["sms"]),
             arch=_text(found["arch"]),
@@ -160,18 +160,18 @@ def read(path: Path) -> Profile:
             },
         )
     except SpecError as error:
-        raise SpecError(f"{path} holds no profile of `ptxgen tune`: {error}") from error
+        raise SpecError(f"{path} holds no tuning of `ptxgen tune`: {error}") from error
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise SpecError(f"{path} holds no profile of `ptxgen tune`: {error!r}") from error
-    if path.stem != profile.name:
-        raise SpecError(f"{path} holds the profile {profile.name}; a profile's name is its file's")
-    return profile
+        raise SpecError(f"{path} holds no tuning of `ptxgen tune`: {error!r}") from error
+    if path.stem != tuning.name:
+        raise SpecError(f"{path} holds the tuning {tuning.name}; a tuning's name is its file's")
+    return tuning
 
 
-def write(profile: Profile, path: Path) -> None:
-    """Writes a profile, one rule a line, so that a change is read as a line."""
+def write(tuning: Tuning, path: Path) -> None:
+    """Writes a tuning, one rule a line, so that a change is read as a line."""
     tables = []
-    for key, table in sorted(profile.tables.items()):
+    for key, table in sorted(tuning.tables.items()):
         rules = ",\n".join(f"        {json.dumps(_record(rule))}" for rule in table.rules)
         then = ",\n".join(f"        {json.dumps(name)}" for name in table.then)
         tables.append(
@@ -179,7 +179,7 @@ def write(profile: Profile, path: Path) -> None:
             f'      "rules": [\n{rules}\n      ],\n      "then": [\n{then}\n      ]\n    }}'
         )
     head = "".join(
-        f"  {json.dumps(name)}: {json.dumps(getattr(profile, name))},\n"
+        f"  {json.dumps(name)}: {json.dumps(getattr(tuning, name))},\n"
         for name in ("gpu", "sms", "arch", "measured")
     )
     body = ",\n".join(tables)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ptxgen.build.compile import compile_cubin, compile_ptx
 from ptxgen.build.render import render
 from ptxgen.errors import SpecError
-from ptxgen.spec import SimtSpec
+from ptxgen.spec.simt import SimtSpec
 
 
 def main() -> int:

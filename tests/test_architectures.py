@@ -9,7 +9,8 @@ from ptxgen.build.render import render
 from ptxgen.errors import OptionError
 from ptxgen.golden.fresh import ARCHES
 from ptxgen.numerics.contract import TENSOR_CORES
-from ptxgen.spec import ARCHITECTURES, KernelSpec, WgmmaSpec, architecture_named, standing_for
+from ptxgen.spec import ARCHITECTURES, KernelSpec, architecture_named, standing_for
+from ptxgen.spec.wgmma import WgmmaSpec
 from ptxgen.tiles import ROUTES
 
 KIB = 1024

@@ -10,7 +10,8 @@ import pytest
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
-from ptxgen.spec import ARCHITECTURES, LAYOUTS, MMA_COPIES, MMA_SPLITS, STREAMS, MmaSpec
+from ptxgen.spec import ARCHITECTURES, LAYOUTS
+from ptxgen.spec.mma import MMA_COPIES, MMA_SPLITS, STREAMS, MmaSpec
 from ptxgen.tiles import mma
 
 BASE: dict[str, Any] = {

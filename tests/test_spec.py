@@ -23,20 +23,17 @@ from ptxgen.spec import (
     GRID_MAX,
     INDEX_MAX,
     LAYOUTS,
-    SPLITS,
     WORKSPACE_MAX,
     K,
     KernelSpec,
     M,
-    MmaSpec,
     N,
-    ReduceSpec,
     Route,
-    SimtSpec,
     Step,
-    WgmmaSpec,
 )
-from ptxgen.spec.wgmma import COORDINATE_MAX
+from ptxgen.spec.mma import MmaSpec
+from ptxgen.spec.simt import SPLITS, ReduceSpec, SimtSpec
+from ptxgen.spec.wgmma import COORDINATE_MAX, WgmmaSpec
 from ptxgen.tiles import SPECS, TABLES, named
 
 BASE: dict[str, Any] = {

@@ -15,7 +15,8 @@ from ptxgen.dispatch import emit as emitter
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
 from ptxgen.ops.explaining import pose
-from ptxgen.spec import KernelSpec, Problem, SimtSpec
+from ptxgen.spec import KernelSpec, Problem
+from ptxgen.spec.simt import SimtSpec
 
 CELLS = 168
 """Cells of the map along each axis."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from importlib.util import find_spec
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,19 +70,8 @@ def renderer(package: Path, patterns: tuple[str, ...] = READ) -> str:
         for file in ([found] if found.is_file() else found.rglob("*"))
         if file.suffix in (".py", ".j2")
     }
-    digest = hashlib.sha256(_jinja().encode())
+    digest = hashlib.sha256(version("jinja2").encode())
     for file in sorted(files):
         name = file.relative_to(package).as_posix().encode()
         digest.update(hashlib.sha256(file.read_bytes()).digest() + name + b"\0")
     return digest.hexdigest()
-
-
-def _jinja() -> str:
-    """Jinja's version, by what its installer wrote beside it.
-
-    Asking ``importlib.metadata`` imports as much as a warm first call otherwise does.
-    """
-    found = find_spec("jinja2")
-    assert found is not None and found.origin is not None, "a dependency"
-    beside = Path(found.origin).parents[1]
-    return " ".join(sorted(p.name.lower() for p in beside.glob("[jJ]inja2-*")))

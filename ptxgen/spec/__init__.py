@@ -50,27 +50,12 @@ from ptxgen.spec.gemm import (
     SMS,
     GemmSpec,
 )
-from ptxgen.spec.mma import (
-    MMA_COPIES,
-    MMA_SPLITS,
-    STREAMS,
-    MmaSpec,
-)
 from ptxgen.spec.problem import Problem
 from ptxgen.spec.route import (
     Key,
     Route,
     RouteTable,
     Step,
-)
-from ptxgen.spec.simt import (
-    K_COPIES,
-    ORDERS,
-    OUTER_COPIES,
-    RAW_COPIES,
-    SPLITS,
-    ReduceSpec,
-    SimtSpec,
 )
 from ptxgen.spec.space import (
     ALIGNMENT,
@@ -80,9 +65,6 @@ from ptxgen.spec.space import (
     Domain,
     OneOf,
     Space,
-)
-from ptxgen.spec.wgmma import (
-    WgmmaSpec,
 )
 
 __all__ = [
@@ -98,20 +80,12 @@ __all__ = [
     "DIM_MAX",
     "GRID_MAX",
     "INDEX_MAX",
-    "K_COPIES",
     "LAYOUTS",
-    "MMA_COPIES",
-    "MMA_SPLITS",
-    "ORDERS",
-    "OUTER_COPIES",
     "OUT_F32",
     "PARTIAL_SUMS",
-    "RAW_COPIES",
     "SIZE",
     "SMS",
     "SMS_MAX",
-    "SPLITS",
-    "STREAMS",
     "WARP",
     "WORKSPACE_MAX",
     "Abi",
@@ -125,18 +99,14 @@ __all__ = [
     "Key",
     "M",
     "MapBox",
-    "MmaSpec",
     "N",
     "OneOf",
     "Param",
     "Problem",
-    "ReduceSpec",
     "Route",
     "RouteTable",
-    "SimtSpec",
     "Space",
     "Step",
-    "WgmmaSpec",
     "architecture_named",
     "check",
     "ptr",

@@ -16,11 +16,13 @@ measured on an H200 (docs/decisions.md):
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from ptxgen.expr import TRUE, Expr, ceil_div
 from ptxgen.numerics.contract import K, M, N
-from ptxgen.spec import CHUNKS, LAYOUTS, SMS, Route
+from ptxgen.spec import CHUNKS, LAYOUTS, SMS, Key, Route
 from ptxgen.spec.f64 import F64ReduceSpec, F64Spec
+from ptxgen.tiles.lazy import Lazy
 
 SPLIT = CHUNKS > 1
 UNSPLIT = ~SPLIT
@@ -182,7 +184,9 @@ def _batch() -> tuple[Route, ...]:
     )
 
 
-ROUTES = {
-    **{(layout, "rows", "f64", "simt"): _rows(layout) for layout in LAYOUTS},
-    ("TN", "batch", "f64", "simt"): _batch(),
-}
+ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
+    {
+        **{(layout, "rows", "f64", "simt"): partial(_rows, layout) for layout in LAYOUTS},
+        ("TN", "batch", "f64", "simt"): _batch,
+    }
+)

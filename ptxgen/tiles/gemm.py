@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxgen.numerics.contract import PLANS
-from ptxgen.spec import LAYOUTS, Key, RouteTable
+from ptxgen.spec import LAYOUTS, Key, Route, RouteTable
 from ptxgen.spec.gemm import space
 
 WIDTHS = {"f32": ("f32",), "half": ("bf16", "f16"), "f64": ("f64",)}
@@ -27,7 +27,7 @@ _MODULES = {
 
 
 def _table(module: str, key: Key) -> RouteTable:
-    routes = importlib.import_module(f"ptxgen.tiles.{module}").ROUTES[key]
+    routes: tuple[Route, ...] = importlib.import_module(f"ptxgen.tiles.{module}").ROUTES[key]
     plan = PLANS[routes[0].kernels[0].contract.name][key[1]]
     return RouteTable(space(plan), routes, WIDTHS[key[2]])
 

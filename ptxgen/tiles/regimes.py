@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from ptxgen.expr import TRUE, Expr
 from ptxgen.numerics.contract import M, N
-from ptxgen.spec import CHUNKS, SMS, Route, SimtSpec
+from ptxgen.spec import CHUNKS, SMS, Route
+from ptxgen.spec.simt import SimtSpec
 
 Pair = tuple[int, int]
 Triple = tuple[int, int, int]

@@ -17,12 +17,14 @@ and large outputs keep running totals in shared memory.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
+from functools import partial
 
 from ptxgen.expr import TRUE
 from ptxgen.numerics.contract import K
-from ptxgen.spec import SMS, ReduceSpec, Route, SimtSpec
+from ptxgen.spec import SMS, Key, Route
+from ptxgen.spec.simt import ReduceSpec, SimtSpec
+from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import (
     NARROW,
     SPLIT,
@@ -43,81 +45,91 @@ COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, 
     "plain": ("transpose", "scalar", "transpose", "scalar"),
 }
 
-_gemm = functools.partial(gemm, COPIES, "f32")
+_gemm = partial(gemm, COPIES, "f32")
 
 
-THIN_SPLIT: dict[str, tuple[Route, ...]] = {
-    "NN": (
-        thin_split_route(
-            _gemm("NN", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2, NARROW
+THIN_SPLIT: Lazy[str, tuple[Route, ...]] = Lazy(
+    {
+        "NN": lambda: (
+            thin_split_route(
+                _gemm("NN", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2, NARROW
+            ),
+            thin_split_route(
+                _gemm("NN", (4, 32, 32), (1, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 4, NARROW
+            ),
+            thin_split_route(
+                _gemm("NN", (4, 32, 16), (2, 4), (2, 8), (1, 1), 4, "floats", slices=8), 4
+            ),
+            thin_split_route(
+                _gemm("NN", (8, 16, 32), (2, 2), (4, 8), (1, 1), 4, "kvector", slices=8), 8, NARROW
+            ),
+            thin_split_route(
+                _gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8), 8
+            ),
+            thin_split_route(
+                _gemm("NN", (16, 16, 32), (4, 4), (4, 4), (1, 1), 3, "kvector", slices=8),
+                16,
+                NARROW,
+            ),
+            thin_split_route(
+                _gemm("NN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 16
+            ),
+            thin_split_route(
+                _gemm("NN", (32, 16, 16), (4, 4), (8, 4), (1, 1), 4, "kvector", slices=8),
+                32,
+                NARROW,
+            ),
+            thin_split_route(
+                _gemm("NN", (32, 32, 16), (4, 8), (8, 4), (1, 1), 3, "kvector", slices=8), 32
+            ),
         ),
-        thin_split_route(
-            _gemm("NN", (4, 32, 32), (1, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 4, NARROW
+        "NT": lambda: (
+            thin_split_route(
+                _gemm("NT", (2, 16, 64), (1, 1), (2, 16), (1, 1), 3, "kvector", slices=8), 2, NARROW
+            ),
+            thin_split_route(
+                _gemm("NT", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2
+            ),
+            thin_split_route(
+                _gemm("NT", (4, 16, 32), (1, 4), (4, 4), (1, 1), 4, "kvector", slices=8), 4, NARROW
+            ),
+            thin_split_route(
+                _gemm("NT", (4, 32, 32), (2, 4), (2, 8), (1, 1), 3, "kvector", slices=8), 4
+            ),
+            thin_split_route(
+                _gemm("NT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 8
+            ),
+            thin_split_route(
+                _gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 16
+            ),
+            thin_split_route(
+                _gemm("NT", (32, 8, 16), (8, 1), (4, 8), (1, 1), 4, "kvector", slices=8), 32, NARROW
+            ),
+            thin_split_route(
+                _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "kvector", slices=8), 32
+            ),
         ),
-        thin_split_route(
-            _gemm("NN", (4, 32, 16), (2, 4), (2, 8), (1, 1), 4, "floats", slices=8), 4
-        ),
-        thin_split_route(
-            _gemm("NN", (8, 16, 32), (2, 2), (4, 8), (1, 1), 4, "kvector", slices=8), 8, NARROW
-        ),
-        thin_split_route(
-            _gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8), 8
-        ),
-        thin_split_route(
-            _gemm("NN", (16, 16, 32), (4, 4), (4, 4), (1, 1), 3, "kvector", slices=8), 16, NARROW
-        ),
-        thin_split_route(
-            _gemm("NN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 16
-        ),
-        thin_split_route(
-            _gemm("NN", (32, 16, 16), (4, 4), (8, 4), (1, 1), 4, "kvector", slices=8), 32, NARROW
-        ),
-        thin_split_route(
-            _gemm("NN", (32, 32, 16), (4, 8), (8, 4), (1, 1), 3, "kvector", slices=8), 32
-        ),
-    ),
-    "NT": (
-        thin_split_route(
-            _gemm("NT", (2, 16, 64), (1, 1), (2, 16), (1, 1), 3, "kvector", slices=8), 2, NARROW
-        ),
-        thin_split_route(
-            _gemm("NT", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2
-        ),
-        thin_split_route(
-            _gemm("NT", (4, 16, 32), (1, 4), (4, 4), (1, 1), 4, "kvector", slices=8), 4, NARROW
-        ),
-        thin_split_route(
-            _gemm("NT", (4, 32, 32), (2, 4), (2, 8), (1, 1), 3, "kvector", slices=8), 4
-        ),
-        thin_split_route(
-            _gemm("NT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 8
-        ),
-        thin_split_route(
-            _gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 16
-        ),
-        thin_split_route(
-            _gemm("NT", (32, 8, 16), (8, 1), (4, 8), (1, 1), 4, "kvector", slices=8), 32, NARROW
-        ),
-        thin_split_route(
-            _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "kvector", slices=8), 32
-        ),
-    ),
-}
+        "TN": lambda: _turned(THIN_SPLIT["NN"]),
+    }
+)
 
-THIN: dict[str, tuple[Route, ...]] = {
-    "NN": (
-        thin_route(_gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"), 8),
-        thin_route(_gemm("NN", (16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "floats"), 16),
-        thin_route(_gemm("NN", (32, 128, 32), (8, 4), (4, 8), (1, 4), 4, "floats"), 32),
-    ),
-    "NT": (
-        thin_route(_gemm("NT", (1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector"), 1),
-        thin_route(_gemm("NT", (4, 128, 64), (2, 2), (2, 16), (1, 4), 3, "kvector"), 4),
-        thin_route(_gemm("NT", (8, 128, 64), (2, 2), (4, 8), (1, 8), 3, "kvector"), 8),
-        thin_route(_gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"), 16),
-        thin_route(_gemm("NT", (32, 64, 64), (4, 4), (8, 4), (1, 4), 3, "kvector"), 32),
-    ),
-}
+THIN: Lazy[str, tuple[Route, ...]] = Lazy(
+    {
+        "NN": lambda: (
+            thin_route(_gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"), 8),
+            thin_route(_gemm("NN", (16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "floats"), 16),
+            thin_route(_gemm("NN", (32, 128, 32), (8, 4), (4, 8), (1, 4), 4, "floats"), 32),
+        ),
+        "NT": lambda: (
+            thin_route(_gemm("NT", (1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector"), 1),
+            thin_route(_gemm("NT", (4, 128, 64), (2, 2), (2, 16), (1, 4), 3, "kvector"), 4),
+            thin_route(_gemm("NT", (8, 128, 64), (2, 2), (4, 8), (1, 8), 3, "kvector"), 8),
+            thin_route(_gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"), 16),
+            thin_route(_gemm("NT", (32, 64, 64), (4, 4), (8, 4), (1, 4), 3, "kvector"), 32),
+        ),
+        "TN": lambda: _turned(THIN["NN"]),
+    }
+)
 
 
 def _turned(routes: tuple[Route, ...]) -> tuple[Route, ...]:
@@ -135,47 +147,50 @@ def _turned(routes: tuple[Route, ...]) -> tuple[Route, ...]:
     return tuple(turned)
 
 
-for _regime in (THIN_SPLIT, THIN):
-    _regime["TN"] = _turned(_regime["NN"])
-
-MEDIUM_SPLIT = {  # largest tile first
-    "NN": (
-        _gemm(
-            "NN",
-            (64, 256, 8),
-            (16, 8),
-            (4, 8),
-            (1, 4),
-            4,
-            "floats",
-            slices=1,
-            ctas=2,
-            order="columns",
+MEDIUM_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
+    {  # largest tile first
+        "NN": lambda: (
+            _gemm(
+                "NN",
+                (64, 256, 8),
+                (16, 8),
+                (4, 8),
+                (1, 4),
+                4,
+                "floats",
+                slices=1,
+                ctas=2,
+                order="columns",
+            ),
+            _gemm("NN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
+            _gemm("NN", (16, 64, 16), (8, 4), (2, 16), (1, 1), 3, "wide", slices=8),
+            _gemm("NN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
         ),
-        _gemm("NN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
-        _gemm("NN", (16, 64, 16), (8, 4), (2, 16), (1, 1), 3, "wide", slices=8),
-        _gemm("NN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
-    ),
-    "NT": (
-        _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
-        _gemm("NT", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8),
-        _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "wide", slices=8),
-        _gemm("NT", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "floats", slices=8),
-    ),
-    "TN": (
-        _gemm("TN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 2, "wide", slices=1, ctas=2),
-        _gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),
-        _gemm("TN", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
-        _gemm("TN", (32, 32, 32), (4, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
-        _gemm("TN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 3, "wide", slices=8),
-    ),
-}
+        "NT": lambda: (
+            _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
+            _gemm("NT", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8),
+            _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "wide", slices=8),
+            _gemm("NT", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "floats", slices=8),
+        ),
+        "TN": lambda: (
+            _gemm("TN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 2, "wide", slices=1, ctas=2),
+            _gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),
+            _gemm("TN", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
+            _gemm("TN", (32, 32, 32), (4, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
+            _gemm("TN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 3, "wide", slices=8),
+        ),
+    }
+)
 
-LARGE = {
-    "NN": _gemm("NN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
-    "NT": _gemm("NT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, order="columns"),
-    "TN": _gemm("TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
-}
+LARGE = Lazy(
+    {
+        "NN": lambda: _gemm("NN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
+        "NT": lambda: _gemm(
+            "NT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, order="columns"
+        ),
+        "TN": lambda: _gemm("TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2),
+    }
+)
 
 
 def _medium_unsplit(layout: str) -> tuple[Route, ...]:
@@ -284,8 +299,12 @@ def _batch() -> tuple[Route, ...]:
     )
 
 
-ROUTES = {
-    **{(layout, "rows", "f32", "simt"): _rows(layout) for layout in ("NN", "NT", "TN")},
-    ("TT", "rows", "f32", "simt"): _both_turned(),
-    ("TN", "batch", "f32", "simt"): _batch(),
-}
+ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
+    {
+        **{
+            (layout, "rows", "f32", "simt"): partial(_rows, layout) for layout in ("NN", "NT", "TN")
+        },
+        ("TT", "rows", "f32", "simt"): _both_turned,
+        ("TN", "batch", "f32", "simt"): _batch,
+    }
+)

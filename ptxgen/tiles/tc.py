@@ -12,11 +12,16 @@ hang on either. Regimes, in this order:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from ptxgen.expr import TRUE, Expr, ceil_div
 from ptxgen.numerics.contract import TC16, K, M, N
-from ptxgen.spec import CHUNKS, SMS, MmaSpec, ReduceSpec, Route, WgmmaSpec
+from ptxgen.spec import CHUNKS, SMS, Key, Route
+from ptxgen.spec.mma import MmaSpec
+from ptxgen.spec.simt import ReduceSpec
+from ptxgen.spec.wgmma import WgmmaSpec
 from ptxgen.tiles import mma, wgmma
+from ptxgen.tiles.lazy import Lazy
 
 Spec = MmaSpec | WgmmaSpec
 
@@ -135,9 +140,12 @@ def _batch(dtype: str) -> tuple[Route, ...]:
     )
 
 
-ROUTES = {
-    **{
-        (layout, "rows", "half", "tc"): _rows(layout, "bf16") for layout in ("NN", "NT", "TN", "TT")
-    },
-    ("TN", "batch", "half", "tc"): _batch("bf16"),
-}
+ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
+    {
+        **{
+            (layout, "rows", "half", "tc"): partial(_rows, layout, "bf16")
+            for layout in ("NN", "NT", "TN", "TT")
+        },
+        ("TN", "batch", "half", "tc"): partial(_batch, "bf16"),
+    }
+)

@@ -11,10 +11,12 @@ on its way there, so that the main loop is that of the f32 kernels
 
 from __future__ import annotations
 
-import functools
+from functools import partial
 
 from ptxgen.expr import TRUE
-from ptxgen.spec import ReduceSpec, Route, SimtSpec
+from ptxgen.spec import Key, Route
+from ptxgen.spec.simt import ReduceSpec, SimtSpec
+from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import SPLIT, UNSPLIT, gemm, medium_route, thin_split_route
 
 COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, if n is)
@@ -25,7 +27,7 @@ COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, 
     "plain": ("transpose", "scalar", "transpose", "scalar"),
 }
 
-_gemm = functools.partial(gemm, COPIES)
+_gemm = partial(gemm, COPIES)
 
 
 def _rows(dtype: str, layout: str) -> tuple[Route, ...]:
@@ -97,10 +99,12 @@ def _batch(dtype: str) -> tuple[Route, ...]:
     )
 
 
-ROUTES = {
-    **{
-        (layout, "rows", "half", "simt"): _rows("bf16", layout)
-        for layout in ("NN", "NT", "TN", "TT")
-    },
-    ("TN", "batch", "half", "simt"): _batch("bf16"),
-}
+ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
+    {
+        **{
+            (layout, "rows", "half", "simt"): partial(_rows, "bf16", layout)
+            for layout in ("NN", "NT", "TN", "TT")
+        },
+        ("TN", "batch", "half", "simt"): partial(_batch, "bf16"),
+    }
+)

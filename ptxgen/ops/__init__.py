@@ -6,23 +6,51 @@ its contract for readers. ``gemm`` reads products; ``run`` and ``launch`` carry 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ptxgen import dispatch, tiles
 from ptxgen.errors import SpecError
-from ptxgen.ops import gemm, rows
-from ptxgen.ops.dgrad import linear_dgrad
-from ptxgen.ops.forward import linear
-from ptxgen.ops.op import Op
-from ptxgen.ops.product import matmul
-from ptxgen.ops.rows import logsumexp
-from ptxgen.ops.wgrad import linear_wgrad
 from ptxgen.spec import Key, RouteTable
+from ptxgen.tiles.lazy import Lazy
+
+if TYPE_CHECKING:
+    from ptxgen.ops.dgrad import linear_dgrad
+    from ptxgen.ops.forward import linear
+    from ptxgen.ops.op import Op
+    from ptxgen.ops.product import matmul
+    from ptxgen.ops.rows import logsumexp
+    from ptxgen.ops.wgrad import linear_wgrad
 
 __all__ = ["OPS", "linear", "linear_dgrad", "linear_wgrad", "logsumexp", "matmul", "register"]
 
-OPS: dict[str, Op] = {**gemm.OPS, rows.OP.name: rows.OP}
-"""Every operation by name."""
+_HOMES = {
+    "linear": ("forward", "gemm"),
+    "linear_dgrad": ("dgrad", "gemm"),
+    "linear_wgrad": ("wgrad", "gemm"),
+    "logsumexp": ("rows", "rows"),
+    "matmul": ("product", "gemm"),
+}
+"""The modules that have an operation's function, and its row."""
+
+
+def _row(name: str) -> Op:
+    rows: Mapping[str, Op] = importlib.import_module(f"ptxgen.ops.{_HOMES[name][1]}").OPS
+    return rows[name]
+
+
+OPS: Lazy[str, Op] = Lazy({name: partial(_row, name) for name in _HOMES})
+"""Every operation by name; a row's module is imported when it is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"ptxgen.ops.{_HOMES[name][0]}"), name)
+    globals()[name] = value
+    return value
 
 
 def register(op: Op, tables: Mapping[Key, RouteTable]) -> None:

@@ -104,10 +104,10 @@ def backward(
     return ((dy.float().unsqueeze(-1) * weights).to(x.dtype),)
 
 
-OP = Op(LOGSUMEXP, read, pose, backward)
-"""The row of ``logsumexp``."""
+OPS = {LOGSUMEXP.name: Op(LOGSUMEXP, read, pose, backward)}
+"""The rows of row-wise reductions."""
 
-run = caller(OP)
+run = caller(OPS["logsumexp"])
 
 
 def logsumexp(

@@ -69,7 +69,7 @@ SHAPES = {
     ),
 }
 """The problems that are measured, by plan, after those of the benchmark."""
-STAGES = ((3, CLOSE), (5, 1.08), (11, 0.0))
+STAGES = ((1, 2.0), (3, CLOSE), (5, 1.08), (11, 0.0))
 """How often a kernel is timed, and how far from the fastest it may be to be timed again."""
 FAR, FALLS = 3.0, 1.2
 """How far behind the fastest, and how much farther than on a smaller problem, is hopeless."""
@@ -271,7 +271,7 @@ class GpuMeter:
             if not alive:
                 break
             best = min(times.values(), default=0.0)
-            count = measure.repetitions(best, BUDGET_MS, 3, most)
+            count = measure.repetitions(best, BUDGET_MS, min(3, most), most)
             warm = 1 if times else 0  # the first time, each has just run
             taken = self._timer([work[n] for n in alive], [count] * len(alive), warmup=warm)
             times |= {n: sample.median for n, sample in zip(alive, taken, strict=True)}

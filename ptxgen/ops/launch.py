@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 from ptxgen.dispatch import Choice, choose
 from ptxgen.errors import DeviceError, OptionError
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
-from ptxgen.spec import ARCHITECTURES, KernelSpec, Param, Problem, Route, Step, standing_for
+from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, Step, standing_for
 from ptxgen.tiles import SPECS, TABLES
 
 ENTRIES_MAX = 4096
@@ -156,12 +156,7 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 
     from ptxgen.dispatch.emit import conjuncts
 
-    routes = {
-        twin.name: (twin, key, dtype)
-        for key, table in TABLES.items()
-        for dtype in table.dtypes
-        for twin in (route.of(dtype) for route in table.routes)
-    }
+    routes = _by_first_kernel(tuple(TABLES))
     if kernel not in SPECS:
         near = difflib.get_close_matches(str(kernel), routes, 3) or sorted(routes)[:3]
         raise OptionError(f"kernel is {kernel!r}, which is unknown; takes for example {near}")
@@ -196,6 +191,17 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
         scratch=tuple(size.evaluate(env) for size in route.scratch.values()),
     )
     return route, choice
+
+
+@cache
+def _by_first_kernel(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
+    """The routes of ``tables`` for every dtype, with the table and the dtype, by first kernel."""
+    return {
+        twin.name: (twin, key, dtype)
+        for key in tables
+        for dtype in TABLES[key].dtypes
+        for twin in (route.of(dtype) for route in TABLES[key].routes)
+    }
 
 
 def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:

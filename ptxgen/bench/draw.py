@@ -1,0 +1,76 @@
+"""Random problems: what nobody tuned for, drawn so that anyone can draw them again.
+
+M is log-uniform in 1 .. 16384, half of them powers of two. K and N are
+
+====  ==============================================================================
+50 %  those of models: one is h, a multiple of 64, log-uniform in 512 .. 16384, the other
+      h times one of 1/8, 1/4, 1, 4/3, 2, 8/3, 3, 3.5, 4, rounded to 64; either way round
+25 %  multiples of 8, log-uniform in 16 .. 32768
+15 %  any integers, log-uniform in 1 .. 16384
+10 %  thin: one in 1 .. 256, the other log-uniform in 1024 .. 131072; either way round
+====  ==============================================================================
+
+What takes too long (:data:`MOST_PRODUCTS`) or too much memory (:data:`MOST_BYTES`) is drawn again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from random import Random
+
+from ptxgen.bench.cases import Shape
+from ptxgen.numerics.contract import ITEMSIZE
+
+ROWS = 16384
+RATIOS = (1 / 8, 1 / 4, 1.0, 4 / 3, 2.0, 8 / 3, 3.0, 3.5, 4.0)
+MOST_PRODUCTS = {2: 1 << 40, 4: 1 << 37, 8: 1 << 36}
+"""The most multiplications of a problem, by the bytes of an element."""
+MOST_BYTES = 4 << 30
+"""The most bytes of an operand, or of the result."""
+
+
+def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
+    """``count`` problems, the first of those that ``seed`` draws for operands of ``dtype``.
+
+    The same for every dtype of one size; a longer draw begins with a shorter one.
+    """
+    itemsize = ITEMSIZE[dtype]
+    found: list[Shape] = []
+    for shape in _drawn(Random(seed)):
+        if len(found) == count:
+            break
+        if admitted(shape, itemsize):
+            found.append(shape)
+    return found
+
+
+def admitted(shape: Shape, itemsize: int) -> bool:
+    """Whether a problem is neither too long nor too large."""
+    largest = max(shape.m * shape.k, shape.k * shape.n, shape.m * shape.n) * itemsize
+    return shape.m * shape.n * shape.k <= MOST_PRODUCTS[itemsize] and largest <= MOST_BYTES
+
+
+def _drawn(random: Random) -> Iterator[Shape]:
+    # By random() alone: its numbers are the same in every version of Python.
+    while True:
+        m = round(_log_uniform(random, 1, ROWS))
+        if random.random() < 0.5:
+            m = 1 << round(math.log2(m))
+        kind = random.random()
+        if kind < 0.5:
+            h = 64 * round(_log_uniform(random, 512, 16384) / 64)
+            ratio = RATIOS[int(random.random() * len(RATIOS))]
+            pair = h, max(64 * round(h * ratio / 64), 64)
+        elif kind < 0.75:
+            pair = tuple(8 * round(_log_uniform(random, 16, 32768) / 8) for _ in "kn")
+        elif kind < 0.9:
+            pair = tuple(round(_log_uniform(random, 1, 16384)) for _ in "kn")
+        else:
+            pair = 1 + int(random.random() * 256), round(_log_uniform(random, 1024, 131072))
+        k, n = pair if random.random() < 0.5 else pair[::-1]
+        yield Shape(m, k, n)
+
+
+def _log_uniform(random: Random, low: float, high: float) -> float:
+    return math.exp(math.log(low) + random.random() * (math.log(high) - math.log(low)))

@@ -62,11 +62,11 @@ def failures(results: list[Result]) -> list[Result]:
 
 
 def taken(of: Table, shape: dict[str, int], arch: str) -> int | None:
-    """The first route whose requires and prefer hold, by evaluation."""
+    """The first route that is a candidate, by evaluation."""
     env = by_hand(of, shape)
     for index, route in enumerate(of.routes):
         runs = all(kernel.runs_on(arch) for kernel in route.kernels)
-        if runs and route.requires.evaluate(env) and route.prefer.evaluate(env):
+        if runs and emit.condition(of, route).evaluate(env):
             return index
     return None
 
@@ -82,7 +82,7 @@ def in_domain(shape: dict[str, int]) -> bool:
 @pytest.mark.parametrize("module", ["nt_rows_f32_simt", "tn_batch_half_tc"])
 def test_a_table_of_the_library_is_proved(module: str) -> None:
     """``make test`` proves them all, by ``ptxgen prove``; these have the most to prove."""
-    (of,) = (t for t in emit.every() if t.module == module)
+    (of,) = (t for t in emit.tables() if t.module == module)
     results = prove([of])
     assert not failures(results), "\n".join(map(str, failures(results)))
     scratch = any(route.scratch for route in of.routes)
@@ -106,7 +106,7 @@ def told(search, facts, effort):
     return found
 
 prove._Search.check = told
-(of,) = (t for t in emit.every() if t.module == "tn_batch_f32_simt")
+(of,) = (t for t in emit.tables() if t.module == "tn_batch_f32_simt")
 print(len(prove.prove([of])))
 """
 
@@ -446,5 +446,6 @@ def test_other_code_is_not_read(line: str) -> None:
     body = f"{line}\n        return None" if line.endswith(":") else line
     with pytest.raises(SpecError, match="no dispatch function has"):
         read.functions(
-            f"def sm_80(m, n, k, sms, align_a, align_b):\n    chunk = k\n{body}\n", table().space
+            f"def sm_80(m, n, k, sms, align_a, align_b, time):\n    chunk = k\n{body}\n",
+            table().space,
         )

@@ -63,13 +63,17 @@ def _drawn(random: Random) -> Iterator[Shape]:
             ratio = RATIOS[int(random.random() * len(RATIOS))]
             pair = h, max(64 * round(h * ratio / 64), 64)
         elif kind < 0.75:
-            pair = tuple(8 * round(_log_uniform(random, 16, 32768) / 8) for _ in "kn")
+            pair = _eight(random), _eight(random)
         elif kind < 0.9:
-            pair = tuple(round(_log_uniform(random, 1, 16384)) for _ in "kn")
+            pair = round(_log_uniform(random, 1, 16384)), round(_log_uniform(random, 1, 16384))
         else:
             pair = 1 + int(random.random() * 256), round(_log_uniform(random, 1024, 131072))
         k, n = pair if random.random() < 0.5 else pair[::-1]
         yield Shape(m, k, n)
+
+
+def _eight(random: Random) -> int:
+    return 8 * round(_log_uniform(random, 16, 32768) / 8)
 
 
 def _log_uniform(random: Random, low: float, high: float) -> float:

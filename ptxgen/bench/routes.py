@@ -11,12 +11,12 @@ from ptxgen.bench.cases import tier_of
 from ptxgen.bench.plots import RouteMap
 from ptxgen.cli.ui import emit
 from ptxgen.dispatch import choose
-from ptxgen.dispatch import emit as emitter
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
 from ptxgen.ops.explaining import pose
 from ptxgen.spec import KernelSpec, Problem
 from ptxgen.spec.simt import SimtSpec
+from ptxgen.tiles import TABLES
 
 CELLS = 168
 """Cells of the map along each axis."""
@@ -53,9 +53,7 @@ def route_map(
         return pose(op, (m, n, k), dtype, align, {"layout": layout, "tier": tier})
 
     key = problem(1, 1).table
-    served = emitter.serving(key, arch, (gpu, sms) if gpu else None)
-    assert served is not None, "every operation is routed"
-    table = served.routes
+    table = TABLES[key].routes
 
     def route(m: int, n: int) -> int:
         values = dict(problem(m, n).values)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 
@@ -13,7 +14,7 @@ class Choice(NamedTuple):
     """
 
     route: int
-    """Index in the route table (``tiles.TABLES[key].routes``, or a tuning's)."""
+    """Index in the route table (``tiles.TABLES[key].routes``)."""
     kernels: tuple[str, ...]
     """Names of the kernels, in launch order."""
     grids: tuple[int, ...]
@@ -22,5 +23,21 @@ class Choice(NamedTuple):
     """Bytes of each scratch memory, in the order of ``Route.scratch``."""
 
 
-Dispatch = Callable[..., Choice | None]
-"""A generated function of the variables of the table's space, in order."""
+class Candidate(NamedTuple):
+    """Kernels that are correct for a problem, and the time that they are predicted to take."""
+
+    time: float
+    """µs; where routes are taken in order, 0 for all."""
+    choice: Choice
+
+
+Time = Callable[[str, str, int, int, int, int, int, int, int, int], float]
+"""As :meth:`ptxgen.tiles.tunings.Tuning.time`."""
+Dispatch = Callable[..., Iterator[Candidate]]
+"""A generated function of the variables of the table's space, in order, and a :data:`Time`."""
+
+
+def best(candidates: Iterable[Candidate]) -> Choice | None:
+    """The fastest; of equals the first."""
+    found = min(candidates, key=attrgetter("time"), default=None)
+    return None if found is None else found.choice

@@ -1,9 +1,9 @@
 """Writes the dispatch functions of ``generated/`` from the route tables of ``tiles``.
 
-One module per table (and per tuning's version of it), and one function per class of
-architectures that can run the same routes. Every line of a function is an
-:class:`~ptxgen.expr.Expr` in Python's clothes, so the code takes the first route whose
-``requires`` and ``prefer`` hold, and nothing else.
+One module per table, and one function per class of architectures that can run the same routes.
+Every line of a function is an :class:`~ptxgen.expr.Expr` in Python's clothes. A function yields the
+routes whose ``requires`` holds, each with its predicted time; of a table whose kernels have no
+effort, whose routes are taken in order, those whose ``prefer`` holds as well.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from ptxgen.dispatch.choice import Dispatch
 from ptxgen.errors import SpecError
 from ptxgen.expr import FALSE, TRUE, Expr, var
 from ptxgen.spec import ARCHITECTURES, Key, Route, RouteTable, Space
+from ptxgen.spec.effort import Effort
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import Tuning, tuning_name, tunings
 
 GENERATED = Path(__file__).parent / "generated"
 WIDTH = 100
@@ -30,21 +30,19 @@ WIDTH = 100
 class Table:
     """A route table by its key: what a dispatch module is made from.
 
-    ``gpu``: the name and SMs of the GPU whose tuning it is from; None: it serves all others.
     Refuses formulas that read anything but what the space names.
     """
 
     key: Key
     space: Space
     routes: tuple[Route, ...]
-    gpu: tuple[str, int] | None = None
-    archs: tuple[str, ...] = tuple(ARCHITECTURES)
 
     def __post_init__(self) -> None:
         for index, route in enumerate(self.routes):
             named = [("prefer", route.prefer), ("requires", route.requires)]
             named += [("grid", kernel.grid) for kernel in route.kernels]
             named += [(f"scratch {name!r}", size) for name, size in route.scratch.items()]
+            named += [("effort", f) for e in route.efforts or () for f in e.formulas]
             for what, formula in named:
                 unknown = formula.variables() - self.space.names
                 if unknown:
@@ -56,18 +54,18 @@ class Table:
     @property
     def module(self) -> str:
         """Name of the generated module."""
-        return "_".join((*self.key, *([self.tuning] if self.tuning else []))).lower()
+        return "_".join(self.key).lower()
 
     @property
-    def tuning(self) -> str:
-        """The tuning's name; empty if it is from none."""
-        return tuning_name(*self.gpu) if self.gpu else ""
+    def ordered(self) -> bool:
+        """Whether routes are taken in order: no time is predicted unless all have an effort."""
+        return any(route.efforts is None for route in self.routes)
 
     @property
     def classes(self) -> dict[tuple[str, ...], tuple[int, ...]]:
         """Architectures that run the same routes, and the indices of those routes."""
         by_routes: dict[tuple[int, ...], list[str]] = {}
-        for arch in self.archs:
+        for arch in ARCHITECTURES:
             runs = tuple(
                 i for i, r in enumerate(self.routes) if all(k.runs_on(arch) for k in r.kernels)
             )
@@ -76,41 +74,13 @@ class Table:
 
 
 def tables(of: Mapping[Key, RouteTable] = TABLES) -> list[Table]:
-    """The tables that serve any GPU."""
+    """The route tables, as dispatch modules are made from them."""
     return [Table(key, found.space, found.routes) for key, found in of.items()]
-
-
-def measured(of: Iterable[Tuning] | None = None) -> list[Table]:
-    """The tables as tunings (default: all) have them."""
-    return [
-        Table(
-            key,
-            routes=tuning.routes(key),  # first: it refuses a table that there is not
-            space=TABLES[key].space,
-            gpu=(tuning.gpu, tuning.sms),
-            archs=(tuning.arch,),
-        )
-        for tuning in (tunings() if of is None else of)
-        for key in tuning.tables
-    ]
-
-
-def every() -> list[Table]:
-    """All tables: those for any GPU, and those of tunings."""
-    return tables() + measured()
-
-
-def serving(key: Key, arch: str, gpu: tuple[str, int] | None = None) -> Table | None:
-    """The table that serves a GPU (name and SMs): its tuning's, or the one for any GPU."""
-    for tuning in tunings():
-        if (tuning.gpu, tuning.sms) == gpu and tuning.arch == arch and key in tuning.tables:
-            return measured([replace(tuning, tables={key: tuning.tables[key]})])[0]
-    return tables({key: TABLES[key]})[0] if key in TABLES else None
 
 
 def sources(of: Iterable[Table] | None = None) -> dict[str, str]:
     """File name to text of every generated module."""
-    of = every() if of is None else list(of)
+    of = tables() if of is None else list(of)
     return {
         "__init__.py": _index(of),
         **{f"{table.module}.py": "\n".join(_module(table)) + "\n" for table in of},
@@ -166,13 +136,14 @@ def generate(
     return found
 
 
-def condition(route: Route) -> Expr:
-    """Where ``route`` is taken, unless an earlier one is: requires and prefer.
+def condition(table: Table, route: Route) -> Expr:
+    """Where ``route`` is a candidate: requires, and prefer where routes are taken in order.
 
     A conjunct that occurs twice is kept once.
     """
+    prefer = conjuncts(route.prefer) if table.ordered else ()
     result = TRUE
-    for term in dict.fromkeys((*conjuncts(route.requires), *conjuncts(route.prefer))):
+    for term in dict.fromkeys((*conjuncts(route.requires), *prefer)):
         result = result & term
     return result
 
@@ -199,17 +170,14 @@ def _index(of: Sequence[Table]) -> str:
     lines = [
         '"""The modules of generated dispatch functions, by the table\'s key.',
         "",
-        "MEASURED has those of tunings, by the GPU's name and SMs before that. A module is",
-        "imported when its table is first used.",
+        "A module is imported when its table is first used.",
         "",
         "Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate",
         '"""',
         "",
         "TABLES: dict[tuple[str, ...], str] = {",
-        *(f"    {_key(t)}: {_quoted(t.module)}," for t in ordered if not t.gpu),
+        *(f"    {_key(t)}: {_quoted(t.module)}," for t in ordered),
         "}",
-        "",
-        *_measured(ordered),
     ]
     return "\n".join(lines) + "\n"
 
@@ -218,31 +186,17 @@ def _key(table: Table) -> str:
     return f"({', '.join(map(_quoted, table.key))}{',' if len(table.key) == 1 else ''})"
 
 
-def _measured(of: Sequence[Table]) -> Iterator[str]:
-    kind = "dict[tuple[str, int], dict[tuple[str, ...], str]]"
-    gpus = sorted({table.gpu for table in of if table.gpu})
-    yield f"MEASURED: {kind} = {'{' if gpus else '{}'}"
-    for gpu in gpus:
-        yield f"    ({_quoted(gpu[0])}, {gpu[1]}): {{"
-        yield from (f"        {_key(t)}: {_quoted(t.module)}," for t in of if t.gpu == gpu)
-        yield "    },"
-    if gpus:
-        yield "}"
-
-
 def _module(table: Table) -> Iterator[str]:
     yield f'"""Dispatch of {" ".join(table.key)}: {table.space.name}.'
     yield ""
-    if table.gpu:
-        yield f"On {table.gpu[0]} with {table.gpu[1]} SMs, by its tuning."
-        yield ""
     key = ", ".join(map(_quoted, table.key))
-    source = f"tiles/tunings/{table.tuning}.json" if table.gpu else f"tiles.TABLES[{key}]"
-    yield f"Generated from {'' if table.gpu else 'ptxgen.'}{source}; do not edit."
+    yield f"Generated from ptxgen.tiles.TABLES[{key}]; do not edit."
     yield "Regenerate: ptxgen generate"
     yield '"""'
     yield ""
-    yield "from ptxgen.dispatch.choice import Choice, Dispatch"
+    yield "from collections.abc import Iterator"
+    yield ""
+    yield "from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, Time"
     names = {}
     for archs, runs in table.classes.items():
         yield ""
@@ -252,35 +206,45 @@ def _module(table: Table) -> Iterator[str]:
     yield ""
     yield ""
     yield "BY_ARCH: dict[str, Dispatch] = {"
-    for arch in table.archs:
+    for arch in ARCHITECTURES:
+        if arch not in names:
+            continue
         yield f'    "{arch}": {names[arch]},'
     yield "}"
 
 
 def _function(archs: tuple[str, ...], table: Table, runs: tuple[int, ...]) -> Iterator[str]:
     arguments = ", ".join(f"{name.lower()}: int" for name in table.space.arguments)
-    yield f"def {archs[0]}({arguments}) -> Choice | None:"
+    yield f"def {archs[0]}("
+    yield f"    {arguments}, time: Time"
+    yield ") -> Iterator[Candidate]:"
     yield f'    """For {", ".join(archs)}."""'
-    bodies = {i: _Route(i, table.routes[i]) for i in runs}
+    bodies = {i: _Route(i, table.routes[i], table) for i in runs}
     read = frozenset().union(*(body.variables for body in bodies.values()))
     for name, formula in table.space.needed(read):
         yield from _assign(name.lower(), formula)
     hoisted: dict[Expr, str] = {}
     for index, body in bodies.items():
-        for name, tiles in body.tile_counts():
-            if tiles not in hoisted:
-                hoisted[tiles] = name
-                yield f"    {name} = {_python(tiles)}"
+        for name, shared in (*body.traffic(), *body.tile_counts()):
+            if shared not in hoisted:
+                taken = sum(given.partition("_")[0] == name for given in hoisted.values())
+                hoisted[shared] = (
+                    name if name.startswith("tiles") or not taken else f"{name}_{taken}"
+                )
+                yield f"    {hoisted[shared]} = {_python(shared)}"
         yield f"    # {index}: {body.route.reason}"
         if body.condition == FALSE:
-            yield "    # (never: requires and prefer contradict each other)"
+            yield "    # (never: what it asks contradicts itself)"
             continue
         if body.condition == TRUE:
-            yield from body.returned("    ", hoisted)
-            return
+            yield from body.yielded("    ", hoisted)
+            if table.ordered:
+                return
+            continue
         yield from _if(_replace(body.condition, hoisted))
-        yield from body.returned("        ", hoisted)
-    yield "    return None"
+        yield from body.yielded("        ", hoisted)
+        if table.ordered:
+            yield "        return"
 
 
 def _assign(name: str, e: Expr) -> Iterator[str]:
@@ -299,13 +263,21 @@ def _assign(name: str, e: Expr) -> Iterator[str]:
 class _Route:
     """One route of a function: its formulas, and their text."""
 
-    def __init__(self, index: int, route: Route) -> None:
+    def __init__(self, index: int, route: Route, table: Table) -> None:
         self.index = index
         self.route = route
-        self.condition = condition(route)
+        self.condition = condition(table, route)
         self.grids = [kernel.grid for kernel in route.kernels]
-        self.formulas = [self.condition, *self.grids, *route.scratch.values()]
+        self.efforts: Sequence[Effort] = () if table.ordered else route.efforts or ()
+        efforts = [formula for effort in self.efforts for formula in effort.formulas]
+        self.formulas = [self.condition, *self.grids, *route.scratch.values(), *efforts]
         self.variables = frozenset().union(*(f.variables() for f in self.formulas))
+
+    def traffic(self) -> Iterator[tuple[str, Expr]]:
+        """What routes of one table mostly share."""
+        for effort in self.efforts:
+            yield "operands", effort.operands
+            yield "stores", effort.stores
 
     def tile_counts(self) -> Iterator[tuple[str, Expr]]:
         """Products of two quotients ceil(X/a)*ceil(Y/b) of this route, which get a name."""
@@ -322,23 +294,46 @@ class _Route:
                     tiles,
                 )
 
-    def returned(self, indent: str, hoisted: Mapping[Expr, str]) -> Iterator[str]:
-        def formulas(of: Iterable[Expr]) -> str:
-            return _tuple([_python(_replace(e, hoisted)) for e in of])
+    def yielded(self, indent: str, hoisted: Mapping[Expr, str]) -> Iterator[str]:
+        def formulas(of: Iterable[Expr]) -> list[str]:
+            return [_python(_replace(e, hoisted)) for e in of]
 
+        for number, (effort, kernel) in enumerate(
+            zip(self.efforts, self.route.kernels, strict=False)
+        ):
+            head = [_quoted(kernel.name), _quoted(effort.unit), str(effort.slots), "sms"]
+            assigned = f"{indent}us {'+=' if number else '='} time"
+            yield from _called(assigned, [*head, *formulas(effort.formulas)], indent)
         fields = [
             str(self.index),
             _tuple([_quoted(kernel.name) for kernel in self.route.kernels]),
-            formulas(self.grids),
-            formulas(self.route.scratch.values()),
+            _tuple(formulas(self.grids)),
+            _tuple(formulas(self.route.scratch.values())),
         ]
-        line = f"{indent}return Choice({', '.join(fields)})"
+        us = "us" if self.efforts else "0.0"
+        line = f"{indent}yield Candidate({us}, Choice({', '.join(fields)}))"
         if len(line) <= WIDTH:
             yield line
             return
-        yield f"{indent}return Choice("
-        yield from (f"{indent}    {field}," for field in fields)
-        yield f"{indent})"
+        yield from _called(f"{indent}choice = Choice", fields, indent)
+        yield f"{indent}yield Candidate({us}, choice)"
+
+
+def _called(lead: str, arguments: Sequence[str], indent: str) -> Iterator[str]:
+    """A call, its arguments over several lines if it is long."""
+    line = f"{lead}({', '.join(arguments)})"
+    if len(line) <= WIDTH:
+        yield line
+        return
+    yield f"{lead}("
+    line = indent + "   "
+    for argument in arguments:
+        if len(line) + len(argument) + 2 > WIDTH:
+            yield line
+            line = indent + "   "
+        line += f" {argument},"
+    yield line
+    yield f"{indent})"
 
 
 def _if(predicate: Expr) -> Iterator[str]:
@@ -439,14 +434,3 @@ def _quoted(text: str) -> str:
 
 def _tuple(items: Sequence[str]) -> str:
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
-
-
-def _listed(lead: str, items: Sequence[str]) -> Iterator[str]:
-    """``lead items``, over several lines if it is long."""
-    line = f"{lead}{', '.join(items)}"
-    if len(line) <= WIDTH:
-        yield line
-        return
-    yield f"{lead}("
-    yield from (f"    {item}," for item in items)
-    yield ")"

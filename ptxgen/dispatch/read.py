@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ptxgen.errors import SpecError
@@ -13,7 +13,7 @@ from ptxgen.spec import Space
 
 @dataclass(frozen=True)
 class Branch:
-    """One ``if condition: return Choice(...)`` of the code."""
+    """One ``if condition:`` of the code, and the candidate that it yields."""
 
     route: int
     condition: Expr
@@ -53,35 +53,57 @@ def functions(source: str, space: Space) -> list[Function]:
 def _function(node: ast.FunctionDef, archs: tuple[str, ...], space: Space) -> Function:
     names = {name.lower(): var(name) for name in space.names}
     arguments = tuple(argument.arg.upper() for argument in node.args.args)
-    if arguments != space.arguments:
+    if arguments != (*space.arguments, "TIME"):
         raise SpecError(f"{node.name} takes {arguments}, its space has {space.arguments}")
     derived: dict[str, Expr] = {}
     branches = []
+    given: list[ast.stmt] = []  # of a candidate that is always yielded
     for statement in node.body:
         match statement:
             case ast.Expr(value=ast.Constant()):
                 continue  # the docstring
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in _LOCAL:
                 expr = _expr(value, names)
                 if name.upper() in space.names:
                     derived[name.upper()] = expr
                 else:
                     names[name] = expr
-            case ast.If(test=test, body=[ast.Return(value=ast.Call() as call)], orelse=[]):
-                branches.append(_branch(_expr(test, names), call, names))
-            case ast.Return(value=ast.Call() as call):
-                branches.append(_branch(TRUE, call, names))
-                break
-            case ast.Return(value=ast.Constant(value=None)):
+            case ast.If(test=test, body=body, orelse=[]):
+                branches.append(_branch(_expr(test, names), body, names))
+            case ast.Return(value=None):
                 break
             case _:
-                raise _unexpected(statement)
+                given.append(statement)
+                if isinstance(statement, ast.Expr):  # a yield
+                    branches.append(_branch(TRUE, given, names))
+                    given = []
+    if given:
+        raise _unexpected(given[0])
     return Function(node.name, archs, derived, tuple(branches))
 
 
-def _branch(condition: Expr, call: ast.Call, names: Mapping[str, Expr]) -> Branch:
-    match call.args:
-        case [route, kernels, ast.Tuple(elts=grids), ast.Tuple(elts=scratch)]:
+_LOCAL = ("us", "choice")
+"""What a branch calls its predicted time, of which nothing is proved, and its choice."""
+
+
+def _branch(condition: Expr, body: Sequence[ast.stmt], names: Mapping[str, Expr]) -> Branch:
+    found: ast.expr | None = None
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="us")]) | ast.AugAssign(target=ast.Name(id="us")):
+                continue
+            case ast.Assign(targets=[ast.Name(id="choice")], value=value):
+                found = value
+            case ast.Expr(value=ast.Yield(value=ast.Call(args=[_, chosen]))):
+                found = chosen if isinstance(chosen, ast.Call) else found
+            case ast.Return(value=None):
+                continue
+            case _:
+                raise _unexpected(statement)
+    match found:
+        case ast.Call(
+            args=[route, kernels, ast.Tuple(elts=grids), ast.Tuple(elts=scratch)], keywords=[]
+        ):
             return Branch(
                 ast.literal_eval(route),
                 condition,
@@ -89,7 +111,7 @@ def _branch(condition: Expr, call: ast.Call, names: Mapping[str, Expr]) -> Branc
                 tuple(_expr(grid, names) for grid in grids),
                 tuple(_expr(size, names) for size in scratch),
             )
-    raise _unexpected(call)
+    raise _unexpected(body[-1])
 
 
 def _expr(node: ast.expr, names: Mapping[str, Expr]) -> Expr:

@@ -51,9 +51,10 @@ def prepare(problem: Problem, device: Device, kernel: str | None) -> Launch:
             sms=device.sms,
             dtype=problem.dtype,
             gpu=device.gpu,
+            rates=device.rates,
             what=str(problem),
         )
-        route = route_of(problem, choice)
+        route = TABLES[problem.table].routes[choice.route].of(problem.dtype)
     else:
         route, choice = forced(problem, arch, device.sms, kernel)
     space = TABLES[problem.table].space
@@ -97,15 +98,6 @@ def architecture(device: Device) -> str:
             'ones of the same generation. ptxgen.use_device("cpu") computes without a GPU'
         )
     return found.name
-
-
-def route_of(problem: Problem, choice: Choice) -> Route:
-    """The route that was chosen, as kernels of the problem's dtype."""
-    for route in TABLES[problem.table].routes:
-        twin = route.of(problem.dtype)
-        if tuple(kernel.name for kernel in twin.kernels) == choice.kernels:
-            return twin
-    raise AssertionError(f"a dispatcher names routes of its table, not {choice.kernels}")
 
 
 def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | float]) -> Parameters:

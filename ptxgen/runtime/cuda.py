@@ -15,11 +15,14 @@ import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from ptxgen.errors import DeviceError, NoGpuError
 from ptxgen.runtime.device import Device
 from ptxgen.runtime.launch import MAP_BYTES, Function, Launch, Parameters, TensorBox
+from ptxgen.spec import standing_for
+from ptxgen.spec.effort import TYPICAL, Rates
 
 _NO_GPU = 'ptxgen.use_device("cpu") runs the same kernels without one, slowly'
 
@@ -118,6 +121,26 @@ def pointer_device(ptr: int) -> int:
     return index.value
 
 
+def rates(compute: tuple[int, int], max_shared: int, get: Callable[[str], int]) -> Rates | None:
+    """What the driver says of a GPU: ``get`` reads an attribute; None where no kernel runs on it.
+
+    What it does not say (some newer GPUs report no memory clock) is that of a typical GPU.
+    """
+    found = standing_for(compute, max_shared)
+    if found is None:
+        return None
+    typical = TYPICAL[found.name]
+    clock = get("CLOCK_RATE") / 1e6  # kHz
+    memory = 2 * get("MEMORY_CLOCK_RATE") * get("GLOBAL_MEMORY_BUS_WIDTH") / 8 / 1e3  # bytes a µs
+    l2 = get("L2_CACHE_SIZE")
+    return replace(
+        typical,
+        clock=clock or typical.clock,
+        memory=memory or typical.memory,
+        l2=float(l2) or typical.l2,
+    )
+
+
 class CudaDevice(Device):
     """A GPU, in its primary context (created at first use, shared with the CUDA runtime)."""
 
@@ -132,13 +155,16 @@ class CudaDevice(Device):
 
         self._probes: list[tuple[Any, ctypes.c_void_p, tuple[Any, ...]]] = []
         name = _call("reading the name", cu.cuDeviceGetName, 256, self._handle)
+        compute = get("COMPUTE_CAPABILITY_MAJOR"), get("COMPUTE_CAPABILITY_MINOR")
+        max_shared = get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         super().__init__(
             "cuda",
             index,
             name=name.split(b"\0")[0].decode(),
-            compute=(get("COMPUTE_CAPABILITY_MAJOR"), get("COMPUTE_CAPABILITY_MINOR")),
+            compute=compute,
             sms=get("MULTIPROCESSOR_COUNT"),
-            max_shared=get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            max_shared=max_shared,
+            rates=rates(compute, max_shared, get),
         )
 
     @functools.cached_property

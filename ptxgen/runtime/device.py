@@ -20,6 +20,7 @@ from ptxgen.errors import DeviceError
 from ptxgen.runtime.launch import Function, GenericLaunch, Launch, Parameters, TensorBox
 from ptxgen.runtime.workspace import Workspace
 from ptxgen.spec import ARCHITECTURES
+from ptxgen.spec.effort import Rates
 
 DEFAULT_SHARED_LIMIT = 48 * 1024
 """Dynamic shared memory, in bytes, that a kernel gets without asking (CUDA programming guide)."""
@@ -32,6 +33,7 @@ class Device(ABC):
 
     Attributes: ``kind``, ``index``, ``name``, ``compute`` (capability, such as (9, 0)),
     ``sms``, ``max_shared`` (the most dynamic shared memory of a block, in bytes),
+    ``rates`` (what it does a second, as far as its driver says),
     ``workspace``, the scratch memory of kernels on this device, and ``prepared``, launches that its
     users have ready, by keys of theirs: kept as long as the device, and theirs to bound.
     """
@@ -47,8 +49,10 @@ class Device(ABC):
         compute: tuple[int, int],
         sms: int,
         max_shared: int,
+        rates: Rates | None = None,
     ) -> None:
         self.kind, self.index, self.name = kind, index, name
+        self.rates = rates
         self.compute, self.sms, self.max_shared = compute, sms, max_shared
         self.workspace = Workspace(self)
         self.prepared: dict[Any, Launch] = {}
@@ -78,7 +82,7 @@ class Device(ABC):
 
     @property
     def gpu(self) -> str:
-        """The name of the GPU whose measured tuning fits (:mod:`ptxgen.tiles.tunings`)."""
+        """The name of the GPU whose tuning fits (:mod:`ptxgen.tiles.tunings`)."""
         return self.name
 
     def load(self, image: bytes, symbol: str, shared_bytes: int = 0) -> Function:

@@ -16,6 +16,7 @@ from ptxgen.errors import OptionError, SpecError
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import Contract
 from ptxgen.spec.abi import Abi
+from ptxgen.spec.effort import Effort
 
 GRID_MAX = (1 << 31) - 1
 """Largest grid.x (CUDA programming guide, compute capabilities)."""
@@ -169,6 +170,11 @@ class KernelSpec(ABC):
     @abstractmethod
     def grid(self) -> Expr:
         """CTAs (grid.x)."""
+
+    @property
+    def effort(self) -> Effort | None:
+        """What it has to do; None where routes are taken in order."""
+        return None
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

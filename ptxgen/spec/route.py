@@ -8,8 +8,9 @@ from functools import cached_property
 from types import MappingProxyType
 
 from ptxgen.errors import SpecError
-from ptxgen.expr import Expr, all_of
+from ptxgen.expr import TRUE, Expr, all_of
 from ptxgen.spec.base import KernelSpec, check
+from ptxgen.spec.effort import Effort
 from ptxgen.spec.space import Space
 
 Key = tuple[str, ...]
@@ -44,8 +45,9 @@ class Step:
 class Route:
     """One entry of a route table: the launches, in order, and when.
 
-    ``prefer`` says where this route is the fastest choice, as measured; ``reason`` says so
-    for people. The first route of a table whose ``requires`` and ``prefer`` hold is taken.
+    Of those routes of a table whose ``requires`` holds, that is taken which is predicted to be the
+    fastest (:attr:`efforts`). Where no effort is known, routes are taken in order, the first whose
+    ``prefer`` holds as well. ``reason`` says for people what a route is for.
     Kernels are given as they are, or as a :class:`Step` where parameters are bound otherwise. Those
     that name the same scratch memory share it: one writes what another reads.
     """
@@ -54,7 +56,9 @@ class Route:
     prefer: Expr
     reason: str
 
-    def __init__(self, steps: Iterable[KernelSpec | Step], prefer: Expr, reason: str) -> None:
+    def __init__(
+        self, steps: Iterable[KernelSpec | Step], prefer: Expr = TRUE, reason: str = ""
+    ) -> None:
         taken = tuple(s if isinstance(s, Step) else Step(s) for s in steps)
         object.__setattr__(self, "steps", taken)
         object.__setattr__(self, "prefer", prefer)
@@ -82,6 +86,13 @@ class Route:
         return all_of(kernel.requires for kernel in self.kernels)
 
     @cached_property
+    def efforts(self) -> tuple[Effort, ...] | None:
+        """What each kernel has to do; None if that of one is not known."""
+        found = tuple(kernel.effort for kernel in self.kernels)
+        known = tuple(effort for effort in found if effort is not None)
+        return known if len(known) == len(found) else None
+
+    @cached_property
     def scratch(self) -> dict[str, Expr]:
         """Scratch memory by name, bytes."""
         found: dict[str, Expr] = {}
@@ -89,10 +100,6 @@ class Route:
             for name, size in step.scratch().items():
                 found.setdefault(name, size)
         return found
-
-    def preferred(self, prefer: Expr, reason: str) -> Route:
-        """This route where ``prefer`` says."""
-        return Route(self.steps, prefer, reason)
 
     def of(self, dtype: str) -> Route:
         """This route's twin for operands of another dtype."""

@@ -481,7 +481,7 @@ def test_prove(run, monkeypatch: pytest.MonkeyPatch) -> None:
 # -- cache, env, demo, bench ---------------------------------------------------------
 def test_cache(run, cache: Path) -> None:
     assert json.loads(run("cache", "info", "--json")[1]) == {
-        "root": str(cache), "entries": 0, "bytes": 0, "temporaries": 0, "distrust": "",
+        "root": str(cache), "entries": 0, "tuned": 0, "bytes": 0, "temporaries": 0, "distrust": "",
     }  # fmt: skip
     run("build", NAME)
     assert json.loads(run("cache", "info", "--json")[1])["entries"] == 1

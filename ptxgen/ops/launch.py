@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ptxgen.dispatch import Choice, choose
 from ptxgen.errors import DeviceError, OptionError
@@ -42,21 +42,31 @@ def launch(problem: Problem, device: Device, kernel: str | None) -> Launch:
 
 def prepare(problem: Problem, device: Device, kernel: str | None) -> Launch:
     """As :func:`launch`, past the memo: what is prepared lives as long as its user wants it."""
-    arch = architecture(device)
     if kernel is None:
-        choice = choose(
-            problem.table,
-            dict(problem.values),
-            arch=arch,
-            sms=device.sms,
-            dtype=problem.dtype,
-            gpu=device.gpu,
-            rates=device.rates,
-            what=str(problem),
-        )
-        route = TABLES[problem.table].routes[choice.route].of(problem.dtype)
-    else:
-        route, choice = forced(problem, arch, device.sms, kernel)
+        return ready(problem, device, choose(problem.table, **question(problem, device)))
+    return _built(problem, device, *forced(problem, architecture(device), device.sms, kernel))
+
+
+def question(problem: Problem, device: Device) -> dict[str, Any]:
+    """What the dispatcher is asked besides the table."""
+    return {
+        "values": dict(problem.values),
+        "arch": architecture(device),
+        "sms": device.sms,
+        "dtype": problem.dtype,
+        "gpu": device.gpu,
+        "rates": device.rates,
+        "what": str(problem),
+    }
+
+
+def ready(problem: Problem, device: Device, choice: Choice) -> Launch:
+    """What the dispatcher chose, compiled, loaded and ready to be fired."""
+    route = TABLES[problem.table].routes[choice.route].of(problem.dtype)
+    return _built(problem, device, route, choice)
+
+
+def _built(problem: Problem, device: Device, route: Route, choice: Choice) -> Launch:
     space = TABLES[problem.table].space
     values = problem.parameters(space.environment(problem.given(device.sms)))
     fired = (*problem.pointers, *route.scratch)

@@ -144,6 +144,8 @@ def rates(compute: tuple[int, int], max_shared: int, get: Callable[[str], int]) 
 class CudaDevice(Device):
     """A GPU, in its primary context (created at first use, shared with the CUDA runtime)."""
 
+    can_time = True
+
     def __init__(self, index: int) -> None:
         cu = driver()
         self._handle = _call(f"opening cuda:{index}", cu.cuDeviceGet, index)
@@ -336,6 +338,48 @@ class CudaDevice(Device):
         if status == 0 and cells[2] == 0:
             status = library.cuStreamGetId(handle, where[0])
         return status
+
+    @property
+    def identity(self) -> str:
+        """See :meth:`Device.identity`."""
+        version = _call("reading the driver's version", driver().cuDriverGetVersion)
+        return f"{super().identity}, driver API {version}"
+
+    def capturing(self, stream: int) -> bool:
+        """See :meth:`Device.capturing`."""
+        return self.lane(stream)[1] != 0
+
+    def timed(
+        self, work: Sequence[Callable[[], None]], stream: int, rounds: int
+    ) -> list[list[float]]:
+        """See :meth:`Device.timed`."""
+        cu = driver()
+        flushed = 2 * int(self.rates.l2 if self.rates else 1 << 27)
+        with self.current():
+            flush = self.alloc(flushed)
+            plain = cu.CUevent_flags.CU_EVENT_DEFAULT
+            pairs = [
+                [_call("creating an event", cu.cuEventCreate, plain) for _ in range(2)]
+                for _ in range(len(work) * rounds)
+            ]
+            try:
+                for run in work:
+                    run()
+                events = iter(pairs)
+                for number in range(rounds):
+                    for run in work:
+                        begin, end = next(events)
+                        self.memset(flush, number, flushed, stream)
+                        _call("recording an event", cu.cuEventRecord, begin, stream)
+                        run()
+                        _call("recording an event", cu.cuEventRecord, end, stream)
+                self.synchronize(stream)
+                us = [1e3 * _call("reading a time", cu.cuEventElapsedTime, *pair) for pair in pairs]
+            finally:
+                for event in (event for pair in pairs for event in pair):
+                    _call("destroying an event", cu.cuEventDestroy, event)
+                self.free(flush)
+        return [us[i :: len(work)] for i in range(len(work))]
 
     def order(self, stream: int, after: int) -> None:
         """See :meth:`Device.order`."""

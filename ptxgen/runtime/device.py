@@ -13,7 +13,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from ptxgen.errors import DeviceError
@@ -29,7 +29,8 @@ DEFAULT_SHARED_LIMIT = 48 * 1024
 class Device(ABC):
     """One device. Pointers and stream handles are ints.
 
-    ``image_kind`` says what it loads: "cubin", or "ptx".
+    ``image_kind`` says what it loads: "cubin", or "ptx"; ``can_time``, whether :meth:`timed` says
+    how long work takes.
 
     Attributes: ``kind``, ``index``, ``name``, ``compute`` (capability, such as (9, 0)),
     ``sms``, ``max_shared`` (the most dynamic shared memory of a block, in bytes),
@@ -39,6 +40,7 @@ class Device(ABC):
     """
 
     image_kind: ClassVar[str] = "cubin"
+    can_time: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -84,6 +86,25 @@ class Device(ABC):
     def gpu(self) -> str:
         """The name of the GPU whose tuning fits (:mod:`ptxgen.tiles.tunings`)."""
         return self.name
+
+    @property
+    def identity(self) -> str:
+        """What times belong to: the device, and what drives it."""
+        return f"{self.name}, {self.sms} SMs"
+
+    def capturing(self, stream: int) -> bool:
+        """Whether work on ``stream`` is recorded into a graph instead of done."""
+        return False
+
+    def timed(
+        self, work: Sequence[Callable[[], None]], stream: int, rounds: int
+    ) -> list[list[float]]:
+        """The µs that each of ``work``, which enqueues on ``stream``, took in each of ``rounds``.
+
+        All take turns, each with a cold L2, after one round that does not count. Waits for the
+        device. Raises DeviceError where :attr:`can_time` is false.
+        """
+        raise DeviceError(f"{self} times nothing")
 
     def load(self, image: bytes, symbol: str, shared_bytes: int = 0) -> Function:
         """Loads ``symbol`` from a cubin and allows it ``shared_bytes`` of dynamic shared memory.

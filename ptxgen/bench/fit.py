@@ -16,6 +16,7 @@ from statistics import geometric_mean
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.bench.bands import quantile
 from ptxgen.bench.journal import Record
 from ptxgen.spec import Route
 from ptxgen.tiles import TABLES
@@ -29,8 +30,6 @@ FAR = 2.0
 (:data:`HICCUP`) over its fit is no time of the kernel's."""
 HICCUP = 2.5
 FOLDS = 5
-BANDS = ((1, 48), (49, 512), (513, None))
-"""Rows that are looked at apart: few, some, many."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class Regret:
             return cls(0, math.nan, math.nan, math.nan, "")
         at = max(ratios, key=lambda name: ratios[name])
         values = sorted(ratios.values())
-        p90 = float(np.quantile(values, 0.9))
+        p90 = quantile(values, 0.9)
         return cls(len(values), geometric_mean(values), p90, ratios[at], at)
 
 

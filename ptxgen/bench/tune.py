@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ptxgen.bench import cases, draw, measure
+from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
-from ptxgen.bench.fit import BANDS, FAR, Regret, fit, held_out, points
+from ptxgen.bench.fit import FAR, Regret, fit, held_out, points
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.cli.ui import Progress, emit, note, plural, table
 from ptxgen.errors import OptionError, PtxgenError
@@ -230,14 +231,9 @@ def learn(
             note(f"{name}: not measured, left as it is")
             continue
         lost = held_out(records, tuning)
-        for low, high in (*BANDS, (1, None)):
-            inside = {
-                named: ratio
-                for named, (ratio, m) in lost.items()
-                if m >= low and (high is None or m <= high)
-            }
-            rows = "all" if (low, high) == (1, None) else f"{low} .. {high or ''}"
-            reports.append(Report(name, rows, Regret.of(inside)))
+        for band in (*NAMES, ALL):
+            inside = {at: r for at, (r, m) in lost.items() if band in (band_of(m), ALL)}
+            reports.append(Report(name, band, Regret.of(inside)))
         constants |= fit(points(records, tuning))
     return constants, reports
 

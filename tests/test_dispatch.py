@@ -47,9 +47,9 @@ def direct(table: Table, arch: str) -> Callable[[Problem], tuple[object, ...] | 
         for index, prefer, requires, route in routes:
             if prefer.evaluate(env) and requires.evaluate(env):
                 names = tuple(kernel.name for kernel in route.kernels)
-                grids = tuple(kernel.grid.evaluate(env) for kernel in route.kernels)
+                grids = tuple(step.grid.evaluate(env) for step in route.steps)
                 scratch = tuple(size.evaluate(env) for size in route.scratch.values())
-                return index, names, grids, scratch
+                return index, names, grids, scratch, "" if route.name == names[0] else route.name
         return None
 
     return choice
@@ -383,7 +383,7 @@ def fake_explain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_explain_says_why_candidates_were_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_explain(monkeypatch)
     found = explain("linear", 64, 6, 4096, align=(4, 16), arch="sm_86", sms=1)
-    assert found.choice == (3, ("filler",), (1,), ())
+    assert found.choice == Choice(3, ("filler",), (1,), ())
     assert (found.arch, found.values["SMS"], found.values["CHUNKS"]) == ("sm_86", 1, 16)
     big, partial, thin = found.passed_over
     assert [str(f) for f in big.failures] == [
@@ -412,7 +412,7 @@ def test_explain_says_why_candidates_were_passed_over(monkeypatch: pytest.Monkey
 def test_explain_lists_later_candidates_that_are_correct(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_explain(monkeypatch)
     found = explain("linear", 4, 8, 16384)
-    assert found.choice == (1, ("partial", "reduce"), (16, 1), (16 * 4 * 8 * 4,))
+    assert found.choice == Choice(1, ("partial", "reduce"), (16, 1), (16 * 4 * 8 * 4,))
     assert found.scratch == {"workspace": 16 * 4 * 8 * 4}
     assert "scratch 'workspace': 2048 bytes" in str(found)
     assert [c.kernels for c in found.also_correct] == [("thin",), ("filler",)]

@@ -435,7 +435,7 @@ def test_reading_back_is_exact() -> None:
                 expected = route.requires.evaluate(env) and route.prefer.evaluate(env)
                 assert bool(branch.condition.evaluate(env)) == bool(expected), env
                 assert [g.evaluate(env) for g in branch.grids] == [
-                    k.grid.evaluate(env) for k in route.kernels
+                    step.grid.evaluate(env) for step in route.steps
                 ]
 
 

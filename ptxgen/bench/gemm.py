@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = dict.fromkeys(
         name
         for case in selected
-        for name in measure.kernels_of(case, measure.natural_alignment(case))
+        for name in measure.choice(case, measure.natural_alignment(case)).kernels
     )
     seconds = measure.precompile(list(names))
     note(f"{plural(len(names), 'kernel')} ready in {seconds:.1f} s")
@@ -247,7 +247,7 @@ class _Bench:
             [measure.ours(case, operands, out), *(work for _, work in served)], [count, *counts]
         )
         align = tuple(measure.alignment(t) for t in operands.stored(case.layout))
-        kernel = " + ".join(measure.kernels_of(case, (align[0], align[1])))
+        kernel = " + ".join(measure.choice(case, (align[0], align[1])).kernels)
         for (peer, _), theirs in zip(served, others, strict=True):
             yield results.row(
                 case, kernel, mine, (peer.name, peer.version), theirs, self._limits, checked

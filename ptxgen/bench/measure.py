@@ -17,12 +17,15 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxgen.bench.cases import Case
 from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
 from ptxgen.errors import DeviceError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
+
+if TYPE_CHECKING:
+    from ptxgen.dispatch import Choice
 
 FLUSH_L2 = 4
 """The L2 is flushed by writing this many times its size."""
@@ -139,8 +142,8 @@ def target() -> tuple[str, int, str]:
     return architecture(device), device.sms, device.gpu
 
 
-def kernels_of(case: Case, align: tuple[int, int]) -> tuple[str, ...]:
-    """The kernels that the dispatcher chooses for ``case``."""
+def choice(case: Case, align: tuple[int, int]) -> Choice:
+    """What the dispatcher chooses for ``case``."""
     from ptxgen.dispatch import choose
 
     arch, sms, gpu = target()
@@ -148,7 +151,7 @@ def kernels_of(case: Case, align: tuple[int, int]) -> tuple[str, ...]:
     values = dict(problem.values)
     return choose(
         problem.table, values, arch=arch, sms=sms, dtype=case.dtype, gpu=gpu, what=str(problem)
-    ).kernels
+    )
 
 
 def natural_alignment(case: Case) -> tuple[int, int]:

@@ -157,7 +157,7 @@ def _shapes(key: Key, sets: Sequence[str]) -> Iterator[Shape]:
 
 
 def admissible(case: Case, align: tuple[int, int], arch: str, sms: int) -> tuple[str, ...]:
-    """The kernels (the first of each route) that are correct for ``case``."""
+    """The routes, by name, that are correct for ``case``."""
     env = environment(case.table, case.product, align, sms)
     fitting = (r.name for r in ROUTES[case.table] if _runs(r, arch) and r.requires.evaluate(env))
     return tuple(dict.fromkeys(fitting))

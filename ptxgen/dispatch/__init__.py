@@ -55,7 +55,10 @@ def choose(
     choice = function(*(given[name] for name in found.space.arguments))
     if choice is None:
         raise UncoveredError(named, f"no route of {arch} with {sms} SMs admits it")
-    return choice._replace(kernels=found.twins(choice.kernels, dtype))  # the code names the first's
+    if dtype == found.dtypes[0]:
+        return choice
+    twin = found.named[choice.name].of(dtype)  # the code names the first's
+    return choice._replace(kernels=tuple(k.name for k in twin.kernels), called=twin.called)
 
 
 def accepted(what: str, value: object, options: Iterable[str]) -> OptionError:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ptxgen.spec import Route
 
 
 class Choice(NamedTuple):
@@ -20,6 +23,24 @@ class Choice(NamedTuple):
     """CTAs (grid.x) of each kernel."""
     scratch: tuple[int, ...]
     """Bytes of each scratch memory, in the order of ``Route.scratch``."""
+    called: str = ""
+    """The route's name, if that is not its first kernel's."""
+
+    @property
+    def name(self) -> str:
+        """The route's name."""
+        return self.called or self.kernels[0]
+
+    @classmethod
+    def of(cls, index: int, route: Route, environment: Mapping[str, int]) -> Choice:
+        """The choice of ``route`` for the problem whose variables have these values."""
+        return cls(
+            index,
+            tuple(kernel.name for kernel in route.kernels),
+            tuple(step.grid.evaluate(environment) for step in route.steps),
+            tuple(size.evaluate(environment) for size in route.scratch.values()),
+            route.called,
+        )
 
 
 Dispatch = Callable[..., Choice | None]

@@ -43,7 +43,7 @@ class Table:
     def __post_init__(self) -> None:
         for index, route in enumerate(self.routes):
             named = [("prefer", route.prefer), ("requires", route.requires)]
-            named += [("grid", kernel.grid) for kernel in route.kernels]
+            named += [("grid", step.grid) for step in route.steps]
             named += [(f"scratch {name!r}", size) for name, size in route.scratch.items()]
             for what, formula in named:
                 unknown = formula.variables() - self.space.names
@@ -303,7 +303,7 @@ class _Route:
         self.index = index
         self.route = route
         self.condition = condition(route)
-        self.grids = [kernel.grid for kernel in route.kernels]
+        self.grids = [step.grid for step in route.steps]
         self.formulas = [self.condition, *self.grids, *route.scratch.values()]
         self.variables = frozenset().union(*(f.variables() for f in self.formulas))
 
@@ -331,6 +331,7 @@ class _Route:
             _tuple([_quoted(kernel.name) for kernel in self.route.kernels]),
             formulas(self.grids),
             formulas(self.route.scratch.values()),
+            *([_quoted(self.route.called)] if self.route.called else []),
         ]
         line = f"{indent}return Choice({', '.join(fields)})"
         if len(line) <= WIDTH:

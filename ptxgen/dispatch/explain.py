@@ -59,6 +59,7 @@ class Candidate:
     """
 
     route: int
+    name: str
     kernels: tuple[str, ...]
     reason: str
     correct: bool
@@ -170,25 +171,23 @@ def explain_problem(
     if winner is None:
         raise UncoveredError(str(problem), "\n".join(map(str, candidates)))
     route = routes[winner]
+    choice = Choice.of(winner, route, env)
     launches = tuple(
-        KernelLaunch(kernel.name, kernel.grid.evaluate(env), kernel.threads, kernel.shared_bytes)
-        for kernel in route.kernels
+        KernelLaunch(kernel.name, grid, kernel.threads, kernel.shared_bytes)
+        for kernel, grid in zip(route.kernels, choice.grids, strict=True)
     )
-    scratch = {name: size.evaluate(env) for name, size in route.scratch.items()}
-    grids = tuple(launch.grid for launch in launches)
-    names = tuple(launch.kernel for launch in launches)
     return Explanation(
         problem=str(problem),
         table=problem.table,
         dtype=problem.dtype,
         arch=arch,
         tuning=table.tuning,
-        contract=str(route.kernels[0].contract),
+        contract=str(route.main.contract),
         space=table.space.name,
         values=env,
-        choice=Choice(winner, names, grids, tuple(scratch.values())),
+        choice=choice,
         launches=launches,
-        scratch=scratch,
+        scratch=dict(zip(route.scratch, choice.scratch, strict=True)),
         candidates=candidates,
         note=note,
     )
@@ -204,6 +203,7 @@ def _candidate(index: int, route: Route, arch: str, env: Mapping[str, int]) -> C
     unpreferred = tuple(_failures("prefer", route.prefer, env))
     return Candidate(
         route=index,
+        name=route.name,
         kernels=tuple(kernel.name for kernel in route.kernels),
         reason=route.reason,
         correct=not absent and not unmet,

@@ -8,7 +8,7 @@ current    the checked-in code is what the tables say
 derived    what follows from the variables is computed as the space says
 coverage   some route matches
 requires   a match implies the ``requires`` of every kernel of the route
-launch     kernels, grids and scratch are those of the specs
+launch     route, kernels, grids and scratch are those of the specs
 grid       1 <= grid <= 2^31 - 1
 scratch    0 <= bytes <= WORKSPACE_MAX, of each scratch memory
 index      no 32-bit quantity of a kernel overflows wherever its ``requires`` holds
@@ -187,16 +187,15 @@ def _prove_function(
 
         names = tuple(kernel.name for kernel in route.kernels)
         same = all_of(
-            emitted.eq(kernel.grid)
-            for emitted, kernel in zip(branch.grids, route.kernels, strict=False)
+            emitted.eq(step.grid) for emitted, step in zip(branch.grids, route.steps, strict=False)
         )
         same = same & all_of(
             emitted.eq(size)
             for emitted, size in zip(branch.scratch, route.scratch.values(), strict=False)
         )
-        counts = len(branch.grids), len(branch.scratch)
-        if branch.kernels != names or counts != (len(names), len(route.scratch)):
-            detail = f"emitted {branch.kernels}, table {names}"
+        said = branch.kernels, branch.called, len(branch.grids), len(branch.scratch)
+        if said != (names, route.called, len(names), len(route.scratch)):
+            detail = f"emitted {branch.called} {branch.kernels}, table {route.called} {names}"
             yield result("launch", subject, _failed(detail))
         else:
             yield result("launch", subject, functools.partial(when_taken, same))
@@ -206,11 +205,11 @@ def _prove_function(
         goals += [("scratch", legal)] if branch.scratch else []
         for goal, predicate in goals:
             yield result(goal, subject, functools.partial(when_taken, predicate))
-        for kernel in route.kernels:
-            for text, largest, limit in kernel.index_bounds:
-                what = f"route {branch.route} ({kernel.name}): {text} <= {limit}"
+        for step in route.steps:
+            for text, largest, limit in step.index_bounds:
+                what = f"route {branch.route} ({step.kernel.name}): {text} <= {limit}"
                 goal_holds = (largest >= 0) & (largest <= limit)
-                yield result("index", what, implied([kernel.requires], goal_holds))
+                yield result("index", what, implied([step.requires], goal_holds))
     yield from _prove_reachable(prover, function, compiled, result)
 
 
@@ -304,7 +303,7 @@ class Prover:
         """Random problems of this table, crowded at the borders of its predicates."""
         formulas = list(self._aliases.values())
         for route in self.table.routes:
-            formulas += [emit.condition(route), *(kernel.grid for kernel in route.kernels)]
+            formulas += [emit.condition(route), *(step.grid for step in route.steps)]
         return shapes(self.table.space, formulas, seed)
 
     def implies(self, premises: Iterable[Expr], goal: Expr) -> Verdict:

@@ -20,6 +20,7 @@ class Branch:
     kernels: tuple[str, ...]
     grids: tuple[Expr, ...]
     scratch: tuple[Expr, ...]
+    called: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,14 @@ def _function(node: ast.FunctionDef, archs: tuple[str, ...], space: Space) -> Fu
 
 def _branch(condition: Expr, call: ast.Call, names: Mapping[str, Expr]) -> Branch:
     match call.args:
-        case [route, kernels, ast.Tuple(elts=grids), ast.Tuple(elts=scratch)]:
+        case [route, kernels, ast.Tuple(elts=grids), ast.Tuple(elts=scratch), *called]:
             return Branch(
                 ast.literal_eval(route),
                 condition,
                 ast.literal_eval(kernels),
                 tuple(_expr(grid, names) for grid in grids),
                 tuple(_expr(size, names) for size in scratch),
+                *map(ast.literal_eval, called),
             )
     raise _unexpected(call)
 

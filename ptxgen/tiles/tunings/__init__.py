@@ -38,7 +38,7 @@ ALIGNMENTS = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Rule:
-    """A kernel of a route table (the first of its route), and the box where it is the fastest.
+    """A route of a table, by name, and the box where it is the fastest.
 
     ``align``: only for A and B of at least these alignments, in bytes; 1 admits any. Raises
     SpecError for a box that has no problem.
@@ -87,7 +87,7 @@ class Rules:
 
     rules: tuple[Rule, ...]
     then: tuple[str, ...]
-    """First kernels of the table's routes that still serve something, in the table's order."""
+    """Names of the table's routes that still serve something, in the table's order."""
 
     def routes(self, table: Sequence[Route], what: str) -> tuple[Route, ...]:
         """The table in this tuning's order. Raises SpecError for a kernel it does not have."""
@@ -95,8 +95,8 @@ class Rules:
         for name in (*(rule.kernel for rule in self.rules), *self.then):
             if name not in known:
                 raise SpecError(
-                    f"{what} names the kernel {name}, with which no route of the table begins (any "
-                    "more): measure again with `ptxgen tune`, or edit the tuning"
+                    f"{what} names the kernel {name}, which no route of the table is named after "
+                    "(any more): measure again with `ptxgen tune`, or edit the tuning"
                 )
         ruled = (Route(known[r.kernel].steps, r.prefer, r.reason) for r in self.rules)
         return (*ruled, *(route for route in table if route.name in self.then))

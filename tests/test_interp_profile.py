@@ -296,7 +296,7 @@ def test_lines_of_inlined_calls() -> None:
 SMALL = next(
     route.name
     for route in ROUTES["NN", "rows", "f32", "simt"]
-    if (spec := route.kernels[0]).split == "none"
+    if (spec := route.main).split == "none"
     and (spec.bm, spec.bn, spec.bk, spec.stages) == (16, 32, 32, 4)
     and (spec.copy_a, spec.copy_b, spec.persistent) == ("transpose", "vector", False)
 )

@@ -267,10 +267,10 @@ def _function(archs: tuple[str, ...], table: Table, runs: tuple[int, ...]) -> It
         yield from _assign(name.lower(), formula)
     hoisted: dict[Expr, str] = {}
     for index, body in bodies.items():
-        for name, tiles in body.tile_counts():
-            if tiles not in hoisted:
-                hoisted[tiles] = name
-                yield f"    {name} = {_python(tiles)}"
+        for name, count in body.counts():
+            if count not in hoisted:
+                hoisted[count] = name
+                yield f"    {name} = {_python(count)}"
         yield f"    # {index}: {body.route.reason}"
         if body.condition == FALSE:
             yield "    # (never: requires and prefer contradict each other)"
@@ -307,39 +307,48 @@ class _Route:
         self.formulas = [self.condition, *self.grids, *route.scratch.values()]
         self.variables = frozenset().union(*(f.variables() for f in self.formulas))
 
-    def tile_counts(self) -> Iterator[tuple[str, Expr]]:
-        """Products of two quotients ceil(X/a)*ceil(Y/b) of this route, which get a name."""
-        for tiles in dict.fromkeys(t for f in self.formulas for t in _subtrees(f)):
-            if tiles.op == "*" and all(
-                a.op == "ceil" and a.args[0].op == "var" and a.args[1].op == "const"
-                for a in tiles.args
-            ):
-                (m, a), (n, b) = (factor.args for factor in tiles.args)
-                yield (
-                    f"tiles_{a}x{b}"
-                    if (m, n) == (var("M"), var("N"))
-                    else (f"tiles_{str(m).lower()}{a}_{str(n).lower()}{b}"),
-                    tiles,
-                )
+    def counts(self) -> Iterator[tuple[str, Expr]]:
+        """What gets a name: products ceil(X/a)*ceil(Y/b), of tiles, and X*ceil(Y/b), of pieces."""
+        for count in dict.fromkeys(t for f in self.formulas for t in _subtrees(f)):
+            if count.op != "*":
+                continue
+            match [_quotient(factor) for factor in count.args]:
+                case [("m", a), ("n", b)] if a and b:
+                    yield f"tiles_{a}x{b}", count
+                case [(m, a), (n, b)] if m and n and b:
+                    yield f"{'tiles' if a else 'pieces'}_{m}{a}_{n}{b}", count
 
     def returned(self, indent: str, hoisted: Mapping[Expr, str]) -> Iterator[str]:
-        def formulas(of: Iterable[Expr]) -> str:
-            return _tuple([_python(_replace(e, hoisted)) for e in of])
+        def formulas(of: Iterable[Expr]) -> list[str]:
+            return [_python(_replace(e, hoisted)) for e in of]
 
-        fields = [
-            str(self.index),
-            _tuple([_quoted(kernel.name) for kernel in self.route.kernels]),
+        tuples = (
+            [_quoted(kernel.name) for kernel in self.route.kernels],
             formulas(self.grids),
             formulas(self.route.scratch.values()),
-            *([_quoted(self.route.called)] if self.route.called else []),
-        ]
+        )
+        fields = [str(self.index), *map(_tuple, tuples)]
+        fields += [_quoted(self.route.called)] if self.route.called else []
         line = f"{indent}return Choice({', '.join(fields)})"
         if len(line) <= WIDTH:
             yield line
             return
         yield f"{indent}return Choice("
-        yield from (f"{indent}    {field}," for field in fields)
+        for field, items in zip(fields, ((), *tuples, ()), strict=False):
+            if len(line := f"{indent}    {field},") <= WIDTH:
+                yield line
+                continue
+            yield f"{indent}    ("
+            yield from (f"{indent}        {item}," for item in items)
+            yield f"{indent}    ),"
         yield f"{indent})"
+
+
+def _quotient(e: Expr) -> tuple[str, str]:
+    """Of ceil(X/a), or X, for a variable X: X and a as words; else nothing."""
+    if e.op == "ceil" and e.args[0].op == "var" and e.args[1].op == "const":
+        return str(e.args[0]).lower(), str(e.args[1].args[0])
+    return (str(e).lower() if e.op == "var" else ""), ""
 
 
 def _if(predicate: Expr) -> Iterator[str]:

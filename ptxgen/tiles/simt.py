@@ -17,13 +17,15 @@ and large outputs keep running totals in shared memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 from ptxgen.expr import TRUE
-from ptxgen.numerics.contract import K
-from ptxgen.spec import SMS, Key, Route
+from ptxgen.numerics.contract import K, M, N
+from ptxgen.spec import SMS, KernelSpec, Key, Route
 from ptxgen.spec.simt import ReduceSpec, SimtSpec
+from ptxgen.tiles import realign
 from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import (
     NARROW,
@@ -247,9 +249,18 @@ def _plain(layout: str, split: bool = True) -> tuple[Route, ...]:
     )
 
 
+def _realigned(kernel: SimtSpec, *then: KernelSpec, quarters: int) -> Iterator[Route]:
+    """Copies of operands off 16 bytes, where the product is so much work that they pay."""
+    much = (M * N * K >= 1 << 28) & fills(kernel, quarters)
+    return realign.routes(kernel, *then, where=much, reuse=256)
+
+
 def _rows(layout: str) -> tuple[Route, ...]:
     return (
         *THIN_SPLIT[layout],
+        *_realigned(LARGE[layout], quarters=6),
+        *_realigned(MEDIUM_SPLIT[layout][0], quarters=6),
+        *_realigned(MEDIUM_SPLIT[layout][1], quarters=3),
         *(
             medium_route(spec, SPLIT, 6 if spec.slices == 1 else 3)
             for spec in MEDIUM_SPLIT[layout][:-1]
@@ -292,6 +303,8 @@ def _batch() -> tuple[Route, ...]:
         Route((large, REDUCE), SPLIT & (large.grid >= SMS * 6), "large outputs, long batch"),
         Route((middle, REDUCE), SPLIT & fills(middle, 4), "middling outputs, long batch"),
         Route((small, REDUCE), SPLIT, "few outputs, long batch: a CTA per tile and chunk"),
+        *_realigned(large, REDUCE, quarters=24),
+        *_realigned(LARGE["TN"], quarters=6),
         Route((plain, REDUCE), SPLIT, "unaligned, long batch"),
         Route((flat,), UNSPLIT & (K <= 64) & fills(flat, 4), "a short batch: stores decide"),
         *_medium_unsplit("TN"),

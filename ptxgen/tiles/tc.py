@@ -6,12 +6,12 @@ hang on either. Regimes, in this order:
 - *few rows* (M <= 32): the weight streams once, through mma kernels with swapped operands;
 - on Hopper, wgmma kernels: the largest tile that still gives nearly every SM one;
 - mma kernels in the same way, where there is no wgmma or the reduction is shorter than a stage;
-- operands that no vector copy takes.
+- operands that no vector copy takes: as copies that it does, or word by word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from ptxgen.expr import TRUE, Expr, ceil_div
@@ -20,7 +20,7 @@ from ptxgen.spec import CHUNKS, SMS, Key, Route
 from ptxgen.spec.mma import MmaSpec
 from ptxgen.spec.simt import ReduceSpec
 from ptxgen.spec.wgmma import WgmmaSpec
-from ptxgen.tiles import mma, wgmma
+from ptxgen.tiles import mma, realign, wgmma
 from ptxgen.tiles.lazy import Lazy
 
 Spec = MmaSpec | WgmmaSpec
@@ -28,6 +28,11 @@ Spec = MmaSpec | WgmmaSpec
 STAGE = 64
 """The shortest reduction that fills a stage."""
 SPLIT = CHUNKS > 1
+MUCH = M * N * K >= 1 << 31
+"""So much work that the launch of a copy is a small part of it."""
+WIDE = N * K >= 1 << 24
+"""So large a weight that it is, of few rows."""
+REUSE = 512
 
 
 def _fills(spec: Spec, quarters: int, pieces: Expr | int = 1) -> Expr:
@@ -97,12 +102,26 @@ def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
         *_few_rows(few),
         *_wgmma(layout, dtype),
         *_largest((*tiles, smallest), 2, TRUE),
+        *(_realigned(layout, dtype, few[-1], tiles[0]) if layout != "TT" else ()),
         *(
             Route((s,), (M <= s.bm) if s.swap else TRUE, "operands off 16 bytes")
             for s in unaligned[:-1]
         ),
         Route((unaligned[-1],), TRUE, "everything else: any size and alignment"),
     )
+
+
+def _realigned(layout: str, dtype: str, low: MmaSpec, large: MmaSpec) -> Iterator[Route]:
+    """Copies of operands off 16 bytes: of few rows that a wide weight is multiplied by, and of both
+    where the product is large.
+    """
+    yield from realign.routes(low, where=(M <= low.bm) & WIDE, reuse=REUSE, operands=("a",))
+    for tile, quarters in (((128, 256), 8), ((128, 128), 2)):
+        kernel = next(s for s in wgmma.specs(layout, dtype) if (s.bm, s.bn) == tile)
+        yield from realign.routes(
+            kernel, where=(K >= STAGE) & MUCH & _fills(kernel, quarters), reuse=REUSE
+        )
+    yield from realign.routes(large, where=MUCH & _fills(large, 2), reuse=REUSE)
 
 
 def _batch(dtype: str) -> tuple[Route, ...]:
@@ -134,6 +153,11 @@ def _batch(dtype: str) -> tuple[Route, ...]:
                 "long batch: a CTA per tile and chunk",
             )
             for spec in tiles
+        ),
+        *(
+            route
+            for spec, where in ((parts[0], _fills(parts[0], 3, CHUNKS)), (tiles[0], TRUE))
+            for route in realign.routes(spec, reduce, where=SPLIT & MUCH & where, reuse=REUSE)
         ),
         Route((plain, reduce), SPLIT, "unaligned, long batch"),
         *_rows("TN", dtype),

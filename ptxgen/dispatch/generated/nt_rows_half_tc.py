@@ -64,18 +64,73 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     # 18: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(18, ("mma_nt_bf16_32x32x128_d93f94",), (tiles_32x32,), ())
-    # 19: operands off 16 bytes
+    pieces_m_k8 = m * -(-k // 8)
+    # 19: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_64x128 <= 2147483647 and m <= 64 and n * k >= 16777216 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            19,
+            ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_865693"),
+            (-(-pieces_m_k8 // 512), tiles_64x128),
+            (pieces_m_k8 * 16,),
+            "realign_a+mma_nt_bf16_64x128x64_865693",
+        )
+    # 26: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            26,
+            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_m_k8 // 512), tiles_128x128),
+            (pieces_m_k8 * 16,),
+            "realign_a+mma_nt_bf16_128x128x64_043f53",
+        )
+    pieces_n_k8 = n * -(-k // 8)
+    # 27: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            27,
+            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_n_k8 // 512), tiles_128x128),
+            (pieces_n_k8 * 16,),
+            "realign_b+mma_nt_bf16_128x128x64_043f53",
+        )
+    # 28: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and align_b < 16 and n >= 512
+        and m >= 512
+    ):
+        return Choice(
+            28,
+            ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128),
+            (pieces_m_k8 * 16, pieces_n_k8 * 16),
+            "realign_ab+mma_nt_bf16_128x128x64_043f53",
+        )
+    # 29: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(19, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
-    # 20: operands off 16 bytes
+        return Choice(29, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
+    # 30: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(20, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
-    # 21: operands off 16 bytes
+        return Choice(30, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
+    # 31: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(21, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ())
-    # 22: everything else: any size and alignment
+        return Choice(31, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ())
+    # 32: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(22, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(32, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -122,18 +177,60 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     # 18: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(18, ("mma_nt_bf16_32x32x128_d93f94",), (tiles_32x32,), ())
-    # 19: operands off 16 bytes
+    pieces_m_k8 = m * -(-k // 8)
+    # 26: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            26,
+            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_m_k8 // 512), tiles_128x128),
+            (pieces_m_k8 * 16,),
+            "realign_a+mma_nt_bf16_128x128x64_043f53",
+        )
+    pieces_n_k8 = n * -(-k // 8)
+    # 27: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            27,
+            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_n_k8 // 512), tiles_128x128),
+            (pieces_n_k8 * 16,),
+            "realign_b+mma_nt_bf16_128x128x64_043f53",
+        )
+    # 28: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and align_b < 16 and n >= 512
+        and m >= 512
+    ):
+        return Choice(
+            28,
+            ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128),
+            (pieces_m_k8 * 16, pieces_n_k8 * 16),
+            "realign_ab+mma_nt_bf16_128x128x64_043f53",
+        )
+    # 29: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(19, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
-    # 20: operands off 16 bytes
+        return Choice(29, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
+    # 30: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(20, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
-    # 21: operands off 16 bytes
+        return Choice(30, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
+    # 31: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(21, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ())
-    # 22: everything else: any size and alignment
+        return Choice(31, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ())
+    # 32: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(22, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(32, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -317,18 +414,163 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     # 18: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(18, ("mma_nt_bf16_32x32x128_d93f94",), (tiles_32x32,), ())
-    # 19: operands off 16 bytes
+    pieces_m_k8 = m * -(-k // 8)
+    # 19: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_64x128 <= 2147483647 and m <= 64 and n * k >= 16777216 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            19,
+            ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_865693"),
+            (-(-pieces_m_k8 // 512), tiles_64x128),
+            (pieces_m_k8 * 16,),
+            "realign_a+mma_nt_bf16_64x128x64_865693",
+        )
+    # 20: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 8 <= tiles_128x256 * 1 * 4 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            20,
+            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_7a60b5"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_m_k8 * 16,),
+            "realign_a+wgmma_nt_bf16_128x256x64_7a60b5",
+        )
+    pieces_n_k8 = n * -(-k // 8)
+    # 21: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 8 <= tiles_128x256 * 1 * 4 and align_b < 16
+        and m >= 512
+    ):
+        return Choice(
+            21,
+            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_7a60b5"),
+            (-(-pieces_n_k8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_n_k8 * 16,),
+            "realign_b+wgmma_nt_bf16_128x256x64_7a60b5",
+        )
+    # 22: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 8 <= tiles_128x256 * 1 * 4 and align_a < 16
+        and align_b < 16 and n >= 512 and m >= 512
+    ):
+        return Choice(
+            22,
+            ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_7a60b5"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_m_k8 * 16, pieces_n_k8 * 16),
+            "realign_ab+wgmma_nt_bf16_128x256x64_7a60b5",
+        )
+    # 23: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            23,
+            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_14d5e4"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_m_k8 * 16,),
+            "realign_a+wgmma_nt_bf16_128x128x64_14d5e4",
+        )
+    # 24: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16
+        and m >= 512
+    ):
+        return Choice(
+            24,
+            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_14d5e4"),
+            (-(-pieces_n_k8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_n_k8 * 16,),
+            "realign_b+wgmma_nt_bf16_128x128x64_14d5e4",
+        )
+    # 25: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16
+        and align_b < 16 and n >= 512 and m >= 512
+    ):
+        return Choice(
+            25,
+            ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_14d5e4"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_m_k8 * 16, pieces_n_k8 * 16),
+            "realign_ab+wgmma_nt_bf16_128x128x64_14d5e4",
+        )
+    # 26: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            26,
+            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_m_k8 // 512), tiles_128x128),
+            (pieces_m_k8 * 16,),
+            "realign_a+mma_nt_bf16_128x128x64_043f53",
+        )
+    # 27: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            27,
+            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_n_k8 // 512), tiles_128x128),
+            (pieces_n_k8 * 16,),
+            "realign_b+mma_nt_bf16_128x128x64_043f53",
+        )
+    # 28: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and align_b < 16 and n >= 512
+        and m >= 512
+    ):
+        return Choice(
+            28,
+            ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128),
+            (pieces_m_k8 * 16, pieces_n_k8 * 16),
+            "realign_ab+mma_nt_bf16_128x128x64_043f53",
+        )
+    # 29: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(19, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
-    # 20: operands off 16 bytes
+        return Choice(29, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ())
+    # 30: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(20, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
-    # 21: operands off 16 bytes
+        return Choice(30, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ())
+    # 31: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(21, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ())
-    # 22: everything else: any size and alignment
+        return Choice(31, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ())
+    # 32: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(22, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(32, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 

@@ -37,80 +37,179 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    # 6: unaligned, long batch
+    pieces_k_m8 = k * -(-m // 8)
+    # 9: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
+        and m * n * k >= 2147483648 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            9,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, chunks * m * n * 4),
+            "realign_a+mma_tn_bf16_128x128x64_a38210",
+        )
+    pieces_k_n8 = k * -(-n // 8)
+    # 10: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
+        and m * n * k >= 2147483648 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            10,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, chunks * m * n * 4),
+            "realign_b+mma_tn_bf16_128x128x64_a38210",
+        )
+    # 11: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and chunks * m * n * 4 <= 268435456 and tiles_128x128 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m * n * k >= 2147483648
+        and align_a < 16 and align_b < 16 and n >= 512 and m >= 512
+    ):
+        return Choice(
+            11,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                tiles_128x128 * chunks,
+                -(-(m * n) // 512),
+            ),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
+            "realign_ab+mma_tn_bf16_128x128x64_a38210",
+        )
+    # 12: unaligned, long batch
     if (
         chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            6,
+            12,
             ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 7: M <= 8: the weight streams once
+    # 13: M <= 8: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(7, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
+        return Choice(13, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 8: M <= 32: the weight streams once
+    # 14: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(8, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
+        return Choice(14, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 9: M <= 64: the weight streams once
+    # 15: M <= 64: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and sms <= -(-n // 128) * 2
     ):
-        return Choice(9, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
+        return Choice(15, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 10: M <= 8: the weight streams once
+    # 16: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(10, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
+        return Choice(16, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 11: M <= 16: the weight streams once
+    # 17: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(11, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
+        return Choice(17, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 12: M <= 32: the weight streams once
+    # 18: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(12, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 24: the largest tile that gives 2/4 of the SMs one
+        return Choice(18, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
+    # 30: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(24, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
-    # 25: the largest tile that gives 2/4 of the SMs one
+        return Choice(30, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
+    # 31: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(25, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
-    # 26: few outputs: the smallest tile
+        return Choice(31, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
+    # 32: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(26, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 27: operands off 16 bytes
+        return Choice(32, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
+    # 33: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_64x128 <= 2147483647 and m <= 64 and n * k >= 16777216 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            33,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
+            (-(-pieces_k_m8 // 512), tiles_64x128),
+            (pieces_k_m8 * 16,),
+            "realign_a+mma_tn_bf16_64x128x64_f8b3d3",
+        )
+    # 40: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            40,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16,),
+            "realign_a+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 41: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            41,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_n8 * 16,),
+            "realign_b+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 42: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and align_b < 16 and n >= 512
+        and m >= 512
+    ):
+        return Choice(
+            42,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 43: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(27, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
-    # 28: operands off 16 bytes
+        return Choice(43, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
+    # 44: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(28, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
-    # 29: operands off 16 bytes
+        return Choice(44, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
+    # 45: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(29, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
-    # 30: operands off 16 bytes
+        return Choice(45, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
+    # 46: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(30, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
-    # 31: everything else: any size and alignment
+        return Choice(46, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
+    # 47: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(31, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(47, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -144,59 +243,145 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    # 6: unaligned, long batch
+    pieces_k_m8 = k * -(-m // 8)
+    # 9: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
+        and m * n * k >= 2147483648 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            9,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, chunks * m * n * 4),
+            "realign_a+mma_tn_bf16_128x128x64_a38210",
+        )
+    pieces_k_n8 = k * -(-n // 8)
+    # 10: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
+        and m * n * k >= 2147483648 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            10,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, chunks * m * n * 4),
+            "realign_b+mma_tn_bf16_128x128x64_a38210",
+        )
+    # 11: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and chunks * m * n * 4 <= 268435456 and tiles_128x128 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m * n * k >= 2147483648
+        and align_a < 16 and align_b < 16 and n >= 512 and m >= 512
+    ):
+        return Choice(
+            11,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                tiles_128x128 * chunks,
+                -(-(m * n) // 512),
+            ),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
+            "realign_ab+mma_tn_bf16_128x128x64_a38210",
+        )
+    # 12: unaligned, long batch
     if (
         chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            6,
+            12,
             ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 10: M <= 8: the weight streams once
+    # 16: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(10, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
+        return Choice(16, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 11: M <= 16: the weight streams once
+    # 17: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(11, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
+        return Choice(17, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 12: M <= 32: the weight streams once
+    # 18: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(12, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 24: the largest tile that gives 2/4 of the SMs one
+        return Choice(18, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
+    # 30: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(24, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
-    # 25: the largest tile that gives 2/4 of the SMs one
+        return Choice(30, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
+    # 31: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(25, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
-    # 26: few outputs: the smallest tile
+        return Choice(31, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
+    # 32: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(26, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 27: operands off 16 bytes
+        return Choice(32, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
+    # 40: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            40,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16,),
+            "realign_a+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 41: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            41,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_n8 * 16,),
+            "realign_b+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 42: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and align_b < 16 and n >= 512
+        and m >= 512
+    ):
+        return Choice(
+            42,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 43: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(27, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
-    # 28: operands off 16 bytes
+        return Choice(43, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
+    # 44: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(28, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
-    # 29: operands off 16 bytes
+        return Choice(44, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
+    # 45: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(29, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
-    # 30: operands off 16 bytes
+        return Choice(45, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
+    # 46: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(30, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
-    # 31: everything else: any size and alignment
+        return Choice(46, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
+    # 47: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(31, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(47, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -284,215 +469,457 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
-    # 6: unaligned, long batch
+    pieces_k_m8 = k * -(-m // 8)
+    # 6: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 192 <= 2147483647
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m * n * k >= 2147483648
+        and sms * 3 <= tiles_192x192 * chunks * 4 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            6,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, chunks * m * n * 4),
+            "realign_a+wgmma_tn_bf16_192x192x64_0ee058",
+        )
+    pieces_k_n8 = k * -(-n // 8)
+    # 7: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 192 <= 2147483647
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m * n * k >= 2147483648
+        and sms * 3 <= tiles_192x192 * chunks * 4 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            7,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_n8 // 512), min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, chunks * m * n * 4),
+            "realign_b+wgmma_tn_bf16_192x192x64_0ee058",
+        )
+    # 8: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and chunks * m * n * 4 <= 268435456 and sms >= 1
+        and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m * n * k >= 2147483648
+        and sms * 3 <= tiles_192x192 * chunks * 4 and align_a < 16 and align_b < 16 and n >= 512
+        and m >= 512
+    ):
+        return Choice(
+            8,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_192x192 * chunks, sms // 1) * 1,
+                -(-(m * n) // 512),
+            ),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
+            "realign_ab+wgmma_tn_bf16_192x192x64_0ee058",
+        )
+    # 9: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
+        and m * n * k >= 2147483648 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            9,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, chunks * m * n * 4),
+            "realign_a+mma_tn_bf16_128x128x64_a38210",
+        )
+    # 10: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks * m * n * 4 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
+        and m * n * k >= 2147483648 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            10,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, chunks * m * n * 4),
+            "realign_b+mma_tn_bf16_128x128x64_a38210",
+        )
+    # 11: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and chunks * m * n * 4 <= 268435456 and tiles_128x128 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m * n * k >= 2147483648
+        and align_a < 16 and align_b < 16 and n >= 512 and m >= 512
+    ):
+        return Choice(
+            11,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                tiles_128x128 * chunks,
+                -(-(m * n) // 512),
+            ),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
+            "realign_ab+mma_tn_bf16_128x128x64_a38210",
+        )
+    # 12: unaligned, long batch
     if (
         chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            6,
+            12,
             ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)),
             (chunks * m * n * 4,),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 7: M <= 8: the weight streams once
+    # 13: M <= 8: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(7, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
+        return Choice(13, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 8: M <= 32: the weight streams once
+    # 14: M <= 32: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
         and sms <= -(-n // 64) * 2
     ):
-        return Choice(8, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
+        return Choice(14, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 9: M <= 64: the weight streams once
+    # 15: M <= 64: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
         and sms <= -(-n // 128) * 2
     ):
-        return Choice(9, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
+        return Choice(15, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 10: M <= 8: the weight streams once
+    # 16: M <= 8: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(10, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
+        return Choice(16, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 11: M <= 16: the weight streams once
+    # 17: M <= 16: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(11, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
+        return Choice(17, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 12: M <= 32: the weight streams once
+    # 18: M <= 32: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(12, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
+        return Choice(18, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 13: large outputs
+    # 19: large outputs
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295 and k >= 64 and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            13,
+            19,
             ("wgmma_tn_bf16_128x256x64_9bf432",),
             (min(tiles_128x256, sms // 1) * 1,),
             (),
         )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 14: large outputs
+    # 20: large outputs
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 8 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            14,
+            20,
             ("wgmma_tn_bf16_192x128x64_d6d4e6",),
             (min(tiles_192x128, sms // 1) * 1,),
             (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 15: large outputs
+    # 21: large outputs
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
         and -(-n // 256) * 8 <= 4294967295 and k >= 64 and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            15,
+            21,
             ("wgmma_tn_bf16_192x128x64_5353a2",),
             (min(tiles_192x256, sms // 2) * 2,),
             (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 16: the largest tile that gives 3/4 of the SMs one
+    # 22: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
         and -(-n // 224) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            16,
+            22,
             ("wgmma_tn_bf16_128x224x64_5bb08c",),
             (min(tiles_128x224, sms // 1) * 1,),
             (),
         )
-    # 17: the largest tile that gives 3/4 of the SMs one
+    # 23: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            17,
+            23,
             ("wgmma_tn_bf16_128x128x64_89114b",),
             (min(tiles_128x128, sms // 1) * 1,),
             (),
         )
     tiles_192x96 = -(-m // 192) * -(-n // 96)
-    # 18: the largest tile that gives 3/4 of the SMs one
+    # 24: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
         and -(-n // 96) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_192x96 * 1 * 4
     ):
         return Choice(
-            18,
+            24,
             ("wgmma_tn_bf16_192x96x64_205679",),
             (min(tiles_192x96, sms // 1) * 1,),
             (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 19: the largest tile that gives 3/4 of the SMs one
+    # 25: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            19,
+            25,
             ("wgmma_tn_bf16_128x64x64_701c99",),
             (min(tiles_128x64, sms // 1) * 1,),
             (),
         )
-    # 20: the largest tile that gives 3/4 of the SMs one
+    # 26: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            20,
+            26,
             ("wgmma_tn_bf16_64x128x64_af4e2a",),
             (min(tiles_64x128, sms // 1) * 1,),
             (),
         )
-    # 21: the largest tile that gives 3/4 of the SMs one
+    # 27: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(21, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), ())
+        return Choice(27, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 22: the largest tile that gives 3/4 of the SMs one
+    # 28: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
         return Choice(
-            22,
+            28,
             ("wgmma_tn_bf16_64x32x128_a91cb8",),
             (min(tiles_64x32, sms // 1) * 1,),
             (),
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 23: few outputs: the smallest tile
+    # 29: few outputs: the smallest tile
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
         and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
         return Choice(
-            23,
+            29,
             ("wgmma_tn_bf16_64x16x128_534e05",),
             (min(tiles_64x16, sms // 1) * 1,),
             (),
         )
-    # 24: the largest tile that gives 2/4 of the SMs one
+    # 30: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and sms * 2 <= tiles_128x128 * 1 * 4
     ):
-        return Choice(24, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
-    # 25: the largest tile that gives 2/4 of the SMs one
+        return Choice(30, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
+    # 31: the largest tile that gives 2/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and sms * 2 <= tiles_64x64 * 1 * 4
     ):
-        return Choice(25, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
-    # 26: few outputs: the smallest tile
+        return Choice(31, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
+    # 32: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(26, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 27: operands off 16 bytes
+        return Choice(32, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
+    # 33: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_64x128 <= 2147483647 and m <= 64 and n * k >= 16777216 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            33,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
+            (-(-pieces_k_m8 // 512), tiles_64x128),
+            (pieces_k_m8 * 16,),
+            "realign_a+mma_tn_bf16_64x128x64_f8b3d3",
+        )
+    # 34: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 8 <= tiles_128x256 * 1 * 4 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            34,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_k_m8 * 16,),
+            "realign_a+wgmma_tn_bf16_128x256x64_9bf432",
+        )
+    # 35: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 8 <= tiles_128x256 * 1 * 4 and align_b < 16
+        and m >= 512
+    ):
+        return Choice(
+            35,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_k_n8 * 16,),
+            "realign_b+wgmma_tn_bf16_128x256x64_9bf432",
+        )
+    # 36: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 8 <= tiles_128x256 * 1 * 4 and align_a < 16
+        and align_b < 16 and n >= 512 and m >= 512
+    ):
+        return Choice(
+            36,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            "realign_ab+wgmma_tn_bf16_128x256x64_9bf432",
+        )
+    # 37: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            37,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_k_m8 * 16,),
+            "realign_a+wgmma_tn_bf16_128x128x64_89114b",
+        )
+    # 38: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16
+        and m >= 512
+    ):
+        return Choice(
+            38,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_k_n8 * 16,),
+            "realign_b+wgmma_tn_bf16_128x128x64_89114b",
+        )
+    # 39: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16
+        and align_b < 16 and n >= 512 and m >= 512
+    ):
+        return Choice(
+            39,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            "realign_ab+wgmma_tn_bf16_128x128x64_89114b",
+        )
+    # 40: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            40,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16,),
+            "realign_a+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 41: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            41,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_n8 * 16,),
+            "realign_b+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 42: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and align_b < 16 and n >= 512
+        and m >= 512
+    ):
+        return Choice(
+            42,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 43: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(27, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
-    # 28: operands off 16 bytes
+        return Choice(43, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
+    # 44: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(28, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
-    # 29: operands off 16 bytes
+        return Choice(44, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
+    # 45: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(29, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
-    # 30: operands off 16 bytes
+        return Choice(45, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
+    # 46: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(30, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
-    # 31: everything else: any size and alignment
+        return Choice(46, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
+    # 47: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(31, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(47, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 

@@ -39,87 +39,202 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     # 6: M <= 32: chunks side by side
     if align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1 and m <= 32:
         return Choice(6, ("simt_tn_f32_32x32x16_ff0291",), (tiles_32x32,), ())
+    pieces_k_m4 = k * -(-m // 4)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 7: the largest tile that gives 6/4 of the SMs one
+    # 7: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m4 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4
+        and align_a < 16 and n >= 256
+    ):
+        return Choice(
+            7,
+            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_m4 // 512), tiles_128x128),
+            (pieces_k_m4 * 16,),
+            "realign_a+simt_tn_f32_128x128x32_a6005b",
+        )
+    pieces_k_n4 = k * -(-n // 4)
+    # 8: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4
+        and align_b < 16 and m >= 256
+    ):
+        return Choice(
+            8,
+            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_n4 // 512), tiles_128x128),
+            (pieces_k_n4 * 16,),
+            "realign_b+simt_tn_f32_128x128x32_a6005b",
+        )
+    # 9: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4
+        and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
+    ):
+        return Choice(
+            9,
+            ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
+            (pieces_k_m4 * 16, pieces_k_n4 * 16),
+            "realign_ab+simt_tn_f32_128x128x32_a6005b",
+        )
+    # 10: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m4 * 16 <= 268435456 and align_b >= 16 and tiles_128x128 <= 2147483647
+        and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4 and align_a < 16 and n >= 256
+    ):
+        return Choice(
+            10,
+            ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
+            (-(-pieces_k_m4 // 512), tiles_128x128),
+            (pieces_k_m4 * 16,),
+            "realign_a+simt_tn_f32_128x128x16_770be0",
+        )
+    # 11: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and tiles_128x128 <= 2147483647
+        and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4 and align_b < 16 and m >= 256
+    ):
+        return Choice(
+            11,
+            ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
+            (-(-pieces_k_n4 // 512), tiles_128x128),
+            (pieces_k_n4 * 16,),
+            "realign_b+simt_tn_f32_128x128x16_770be0",
+        )
+    # 12: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456
+        and tiles_128x128 <= 2147483647 and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4
+        and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
+    ):
+        return Choice(
+            12,
+            ("realign_b32x2_89cb89", "simt_tn_f32_128x128x16_770be0"),
+            (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
+            (pieces_k_m4 * 16, pieces_k_n4 * 16),
+            "realign_ab+simt_tn_f32_128x128x16_770be0",
+        )
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 13: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m4 * 16 <= 268435456 and align_b >= 16 and tiles_64x64 <= 2147483647
+        and m * n * k >= 268435456 and sms * 3 <= tiles_64x64 * 4 and align_a < 16 and n >= 256
+    ):
+        return Choice(
+            13,
+            ("realign_b32x1_92a718", "simt_tn_f32_64x64x8_77baed"),
+            (-(-pieces_k_m4 // 512), tiles_64x64),
+            (pieces_k_m4 * 16,),
+            "realign_a+simt_tn_f32_64x64x8_77baed",
+        )
+    # 14: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and tiles_64x64 <= 2147483647
+        and m * n * k >= 268435456 and sms * 3 <= tiles_64x64 * 4 and align_b < 16 and m >= 256
+    ):
+        return Choice(
+            14,
+            ("realign_b32x1_92a718", "simt_tn_f32_64x64x8_77baed"),
+            (-(-pieces_k_n4 // 512), tiles_64x64),
+            (pieces_k_n4 * 16,),
+            "realign_b+simt_tn_f32_64x64x8_77baed",
+        )
+    # 15: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456
+        and tiles_64x64 <= 2147483647 and m * n * k >= 268435456 and sms * 3 <= tiles_64x64 * 4
+        and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
+    ):
+        return Choice(
+            15,
+            ("realign_b32x2_89cb89", "simt_tn_f32_64x64x8_77baed"),
+            (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_64x64),
+            (pieces_k_m4 * 16, pieces_k_n4 * 16),
+            "realign_ab+simt_tn_f32_64x64x8_77baed",
+        )
+    # 16: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_128x128 <= 2147483647 and chunks > 1
         and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(7, ("simt_tn_f32_128x128x16_770be0",), (tiles_128x128,), ())
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 8: the largest tile that gives 3/4 of the SMs one
+        return Choice(16, ("simt_tn_f32_128x128x16_770be0",), (tiles_128x128,), ())
+    # 17: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_64x64 <= 2147483647 and chunks > 1
         and sms * 3 <= tiles_64x64 * 4
     ):
-        return Choice(8, ("simt_tn_f32_64x64x8_77baed",), (tiles_64x64,), ())
+        return Choice(17, ("simt_tn_f32_64x64x8_77baed",), (tiles_64x64,), ())
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 9: the largest tile that gives 3/4 of the SMs one
+    # 18: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_64x32 <= 2147483647 and chunks > 1
         and sms * 3 <= tiles_64x32 * 4
     ):
-        return Choice(9, ("simt_tn_f32_64x32x16_f23be5",), (tiles_64x32,), ())
-    # 10: the largest tile that gives 3/4 of the SMs one
+        return Choice(18, ("simt_tn_f32_64x32x16_f23be5",), (tiles_64x32,), ())
+    # 19: the largest tile that gives 3/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_32x32 <= 2147483647 and chunks > 1
         and sms * 3 <= tiles_32x32 * 4
     ):
-        return Choice(10, ("simt_tn_f32_32x32x32_209373",), (tiles_32x32,), ())
-    # 11: few outputs, split
+        return Choice(19, ("simt_tn_f32_32x32x32_209373",), (tiles_32x32,), ())
+    # 20: few outputs, split
     if (
         align_a >= 16 and align_b >= 16 and tiles_16x32 <= 2147483647 and chunks > 1
         and sms * 4 > tiles_128x128 * 4
     ):
-        return Choice(11, ("simt_tn_f32_16x32x32_4b0f21",), (tiles_16x32,), ())
+        return Choice(20, ("simt_tn_f32_16x32x32_4b0f21",), (tiles_16x32,), ())
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 12: M <= 8: the weight streams once
+    # 21: M <= 8: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(12, ("simt_tn_f32_8x64x64_e74d10",), (tiles_8x64,), ())
+        return Choice(21, ("simt_tn_f32_8x64x64_e74d10",), (tiles_8x64,), ())
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 13: M <= 16: the weight streams once
+    # 22: M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
-        return Choice(13, ("simt_tn_f32_16x64x64_467c82",), (tiles_16x64,), ())
+        return Choice(22, ("simt_tn_f32_16x64x64_467c82",), (tiles_16x64,), ())
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 14: M <= 32: the weight streams once
+    # 23: M <= 32: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(14, ("simt_tn_f32_32x128x32_96dc77",), (tiles_32x128,), ())
-    # 15: the largest tile that gives 6/4 of the SMs one
+        return Choice(23, ("simt_tn_f32_32x128x32_96dc77",), (tiles_32x128,), ())
+    # 24: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(15, ("simt_tn_f32_128x128x32_a6005b",), (tiles_128x128,), ())
-    # 16: the largest tile that gives 4/4 of the SMs one
+        return Choice(24, ("simt_tn_f32_128x128x32_a6005b",), (tiles_128x128,), ())
+    # 25: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(16, ("simt_tn_f32_64x64x32_b25768",), (tiles_64x64,), ())
+        return Choice(25, ("simt_tn_f32_64x64x32_b25768",), (tiles_64x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 17: the largest tile that gives 4/4 of the SMs one
+    # 26: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_32x64 * 4
     ):
-        return Choice(17, ("simt_tn_f32_32x64x16_0d5445",), (tiles_32x64,), ())
-    # 18: few outputs: many small tiles shorten the wait
+        return Choice(26, ("simt_tn_f32_32x64x16_0d5445",), (tiles_32x64,), ())
+    # 27: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(18, ("simt_tn_f32_16x32x32_610669",), (tiles_16x32,), ())
-    # 19: unaligned, few outputs, split
+        return Choice(27, ("simt_tn_f32_16x32x32_610669",), (tiles_16x32,), ())
+    # 28: unaligned, few outputs, split
     if tiles_32x32 <= 2147483647 and chunks > 1 and sms * 6 > tiles_64x64 * 4:
-        return Choice(19, ("simt_tn_f32_32x32x16_6ade48",), (tiles_32x32,), ())
-    # 20: the largest tile that gives 6/4 of the SMs one
+        return Choice(28, ("simt_tn_f32_32x32x16_6ade48",), (tiles_32x32,), ())
+    # 29: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(20, ("simt_tn_f32_128x128x8_808899",), (tiles_128x128,), ())
-    # 21: unaligned, few outputs
+        return Choice(29, ("simt_tn_f32_128x128x8_808899",), (tiles_128x128,), ())
+    # 30: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
-        return Choice(21, ("simt_tn_f32_16x32x32_da4f05",), (tiles_16x32,), ())
-    # 22: everything else: any size, alignment and plan
-    return Choice(22, ("simt_tn_f32_64x64x16_3be7a4",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(30, ("simt_tn_f32_16x32x32_da4f05",), (tiles_16x32,), ())
+    # 31: everything else: any size, alignment and plan
+    return Choice(31, ("simt_tn_f32_64x64x16_3be7a4",), (min(tiles_64x64, 2147483647),), ())
 
 
 def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
@@ -146,59 +261,137 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     # 5: M <= 32: chunks side by side
     if align_b >= 16 and tiles_32x16 <= 2147483647 and chunks > 1 and m <= 32 and n <= 2048:
         return Choice(5, ("simt_tn_f32_32x16x16_83e730",), (tiles_32x16,), ())
+    pieces_k_m4 = k * -(-m // 4)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 7: the largest tile that gives 6/4 of the SMs one
+    # 7: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m4 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4
+        and align_a < 16 and n >= 256
+    ):
+        return Choice(
+            7,
+            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_m4 // 512), tiles_128x128),
+            (pieces_k_m4 * 16,),
+            "realign_a+simt_tn_f32_128x128x32_a6005b",
+        )
+    pieces_k_n4 = k * -(-n // 4)
+    # 8: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4
+        and align_b < 16 and m >= 256
+    ):
+        return Choice(
+            8,
+            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_n4 // 512), tiles_128x128),
+            (pieces_k_n4 * 16,),
+            "realign_b+simt_tn_f32_128x128x32_a6005b",
+        )
+    # 9: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4
+        and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
+    ):
+        return Choice(
+            9,
+            ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
+            (pieces_k_m4 * 16, pieces_k_n4 * 16),
+            "realign_ab+simt_tn_f32_128x128x32_a6005b",
+        )
+    # 10: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m4 * 16 <= 268435456 and align_b >= 16 and tiles_128x128 <= 2147483647
+        and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4 and align_a < 16 and n >= 256
+    ):
+        return Choice(
+            10,
+            ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
+            (-(-pieces_k_m4 // 512), tiles_128x128),
+            (pieces_k_m4 * 16,),
+            "realign_a+simt_tn_f32_128x128x16_770be0",
+        )
+    # 11: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and tiles_128x128 <= 2147483647
+        and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4 and align_b < 16 and m >= 256
+    ):
+        return Choice(
+            11,
+            ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
+            (-(-pieces_k_n4 // 512), tiles_128x128),
+            (pieces_k_n4 * 16,),
+            "realign_b+simt_tn_f32_128x128x16_770be0",
+        )
+    # 12: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456
+        and tiles_128x128 <= 2147483647 and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4
+        and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
+    ):
+        return Choice(
+            12,
+            ("realign_b32x2_89cb89", "simt_tn_f32_128x128x16_770be0"),
+            (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
+            (pieces_k_m4 * 16, pieces_k_n4 * 16),
+            "realign_ab+simt_tn_f32_128x128x16_770be0",
+        )
+    # 16: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and tiles_128x128 <= 2147483647 and chunks > 1
         and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(7, ("simt_tn_f32_128x128x16_770be0",), (tiles_128x128,), ())
+        return Choice(16, ("simt_tn_f32_128x128x16_770be0",), (tiles_128x128,), ())
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 12: M <= 8: the weight streams once
+    # 21: M <= 8: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8 and n >= 4096:
-        return Choice(12, ("simt_tn_f32_8x64x64_e74d10",), (tiles_8x64,), ())
+        return Choice(21, ("simt_tn_f32_8x64x64_e74d10",), (tiles_8x64,), ())
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 13: M <= 16: the weight streams once
+    # 22: M <= 16: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647 and m <= 16 and n >= 4096:
-        return Choice(13, ("simt_tn_f32_16x64x64_467c82",), (tiles_16x64,), ())
+        return Choice(22, ("simt_tn_f32_16x64x64_467c82",), (tiles_16x64,), ())
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 14: M <= 32: the weight streams once
+    # 23: M <= 32: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647 and m <= 32 and n >= 4096:
-        return Choice(14, ("simt_tn_f32_32x128x32_96dc77",), (tiles_32x128,), ())
-    # 15: the largest tile that gives 6/4 of the SMs one
+        return Choice(23, ("simt_tn_f32_32x128x32_96dc77",), (tiles_32x128,), ())
+    # 24: the largest tile that gives 6/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
         and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
     ):
-        return Choice(15, ("simt_tn_f32_128x128x32_a6005b",), (tiles_128x128,), ())
+        return Choice(24, ("simt_tn_f32_128x128x32_a6005b",), (tiles_128x128,), ())
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 16: the largest tile that gives 4/4 of the SMs one
+    # 25: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_64x64 * 4
     ):
-        return Choice(16, ("simt_tn_f32_64x64x32_b25768",), (tiles_64x64,), ())
+        return Choice(25, ("simt_tn_f32_64x64x32_b25768",), (tiles_64x64,), ())
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 17: the largest tile that gives 4/4 of the SMs one
+    # 26: the largest tile that gives 4/4 of the SMs one
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
         and chunks <= 1 and sms * 4 <= tiles_32x64 * 4
     ):
-        return Choice(17, ("simt_tn_f32_32x64x16_0d5445",), (tiles_32x64,), ())
-    # 18: few outputs: many small tiles shorten the wait
+        return Choice(26, ("simt_tn_f32_32x64x16_0d5445",), (tiles_32x64,), ())
+    # 27: few outputs: many small tiles shorten the wait
     if (
         align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
         and chunks <= 1
     ):
-        return Choice(18, ("simt_tn_f32_16x32x32_610669",), (tiles_16x32,), ())
-    # 20: the largest tile that gives 6/4 of the SMs one
+        return Choice(27, ("simt_tn_f32_16x32x32_610669",), (tiles_16x32,), ())
+    # 29: the largest tile that gives 6/4 of the SMs one
     if chunks <= 1 and tiles_128x128 <= 2147483647 and chunks <= 1 and sms * 6 <= tiles_128x128 * 4:
-        return Choice(20, ("simt_tn_f32_128x128x8_808899",), (tiles_128x128,), ())
-    # 21: unaligned, few outputs
+        return Choice(29, ("simt_tn_f32_128x128x8_808899",), (tiles_128x128,), ())
+    # 30: unaligned, few outputs
     if chunks <= 1 and tiles_16x32 <= 2147483647 and chunks <= 1 and sms * 4 > tiles_64x64 * 4:
-        return Choice(21, ("simt_tn_f32_16x32x32_da4f05",), (tiles_16x32,), ())
-    # 22: everything else: any size, alignment and plan
-    return Choice(22, ("simt_tn_f32_64x64x16_3be7a4",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(30, ("simt_tn_f32_16x32x32_da4f05",), (tiles_16x32,), ())
+    # 31: everything else: any size, alignment and plan
+    return Choice(31, ("simt_tn_f32_64x64x16_3be7a4",), (min(tiles_64x64, 2147483647),), ())
 
 
 BY_ARCH: dict[str, Dispatch] = {

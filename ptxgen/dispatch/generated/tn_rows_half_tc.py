@@ -61,21 +61,76 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(19, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 20: operands off 16 bytes
+    pieces_k_m8 = k * -(-m // 8)
+    # 20: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_64x128 <= 2147483647 and m <= 64 and n * k >= 16777216 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            20,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
+            (-(-pieces_k_m8 // 512), tiles_64x128),
+            (pieces_k_m8 * 16,),
+            "realign_a+mma_tn_bf16_64x128x64_f8b3d3",
+        )
+    # 27: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            27,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16,),
+            "realign_a+mma_tn_bf16_128x128x64_cc097b",
+        )
+    pieces_k_n8 = k * -(-n // 8)
+    # 28: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            28,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_n8 * 16,),
+            "realign_b+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 29: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and align_b < 16 and n >= 512
+        and m >= 512
+    ):
+        return Choice(
+            29,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(20, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
-    # 21: operands off 16 bytes
+        return Choice(30, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
+    # 31: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(21, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
-    # 22: operands off 16 bytes
+        return Choice(31, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
+    # 32: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(22, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
-    # 23: operands off 16 bytes
+        return Choice(32, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
+    # 33: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(23, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
-    # 24: everything else: any size and alignment
+        return Choice(33, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
+    # 34: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(24, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(34, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -112,21 +167,63 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(19, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 20: operands off 16 bytes
+    pieces_k_m8 = k * -(-m // 8)
+    # 27: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            27,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16,),
+            "realign_a+mma_tn_bf16_128x128x64_cc097b",
+        )
+    pieces_k_n8 = k * -(-n // 8)
+    # 28: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            28,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_n8 * 16,),
+            "realign_b+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 29: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and align_b < 16 and n >= 512
+        and m >= 512
+    ):
+        return Choice(
+            29,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(20, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
-    # 21: operands off 16 bytes
+        return Choice(30, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
+    # 31: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(21, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
-    # 22: operands off 16 bytes
+        return Choice(31, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
+    # 32: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(22, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
-    # 23: operands off 16 bytes
+        return Choice(32, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
+    # 33: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(23, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
-    # 24: everything else: any size and alignment
+        return Choice(33, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
+    # 34: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(24, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(34, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 
@@ -319,21 +416,166 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
     # 19: few outputs: the smallest tile
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         return Choice(19, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 20: operands off 16 bytes
+    pieces_k_m8 = k * -(-m // 8)
+    # 20: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_64x128 <= 2147483647 and m <= 64 and n * k >= 16777216 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            20,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
+            (-(-pieces_k_m8 // 512), tiles_64x128),
+            (pieces_k_m8 * 16,),
+            "realign_a+mma_tn_bf16_64x128x64_f8b3d3",
+        )
+    # 21: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 8 <= tiles_128x256 * 1 * 4 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            21,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_k_m8 * 16,),
+            "realign_a+wgmma_tn_bf16_128x256x64_9bf432",
+        )
+    pieces_k_n8 = k * -(-n // 8)
+    # 22: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 8 <= tiles_128x256 * 1 * 4 and align_b < 16
+        and m >= 512
+    ):
+        return Choice(
+            22,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_k_n8 * 16,),
+            "realign_b+wgmma_tn_bf16_128x256x64_9bf432",
+        )
+    # 23: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 8 <= tiles_128x256 * 1 * 4 and align_a < 16
+        and align_b < 16 and n >= 512 and m >= 512
+    ):
+        return Choice(
+            23,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            "realign_ab+wgmma_tn_bf16_128x256x64_9bf432",
+        )
+    # 24: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16
+        and n >= 512
+    ):
+        return Choice(
+            24,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_k_m8 * 16,),
+            "realign_a+wgmma_tn_bf16_128x128x64_89114b",
+        )
+    # 25: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16
+        and m >= 512
+    ):
+        return Choice(
+            25,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_k_n8 * 16,),
+            "realign_b+wgmma_tn_bf16_128x128x64_89114b",
+        )
+    # 26: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295 and k >= 64
+        and m * n * k >= 2147483648 and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16
+        and align_b < 16 and n >= 512 and m >= 512
+    ):
+        return Choice(
+            26,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            "realign_ab+wgmma_tn_bf16_128x128x64_89114b",
+        )
+    # 27: A off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
+    ):
+        return Choice(
+            27,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16,),
+            "realign_a+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 28: B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
+    ):
+        return Choice(
+            28,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_n8 * 16,),
+            "realign_b+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 29: A and B off 16 bytes: copied, since the product is much more work
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647 and m * n * k >= 2147483648
+        and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and align_b < 16 and n >= 512
+        and m >= 512
+    ):
+        return Choice(
+            29,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+        )
+    # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(20, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
-    # 21: operands off 16 bytes
+        return Choice(30, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
+    # 31: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(21, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
-    # 22: operands off 16 bytes
+        return Choice(31, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
+    # 32: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(22, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
-    # 23: operands off 16 bytes
+        return Choice(32, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
+    # 33: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(23, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
-    # 24: everything else: any size and alignment
+        return Choice(33, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
+    # 34: everything else: any size and alignment
     if chunks <= 1:
-        return Choice(24, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        return Choice(34, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
     return None
 
 

@@ -44,7 +44,7 @@ def computed(device, name, a, b, out_dtype):
         return None
 
 
-@pytest.mark.parametrize("name", routes_by_name())
+@pytest.mark.parametrize("name", [name for name in routes_by_name() if name in SPECS])
 def test_gpu_and_interpreter_agree(name):
     layout, _ = routes_by_name()[name]
     spec = SPECS[name]

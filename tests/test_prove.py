@@ -435,7 +435,7 @@ def test_reading_back_is_exact() -> None:
                 expected = route.requires.evaluate(env) and route.prefer.evaluate(env)
                 assert bool(branch.condition.evaluate(env)) == bool(expected), env
                 assert [g.evaluate(env) for g in branch.grids] == [
-                    k.grid.evaluate(env) for k in route.kernels
+                    step.grid.evaluate(env) for step in route.steps
                 ]
 
 
@@ -446,6 +446,6 @@ def test_other_code_is_not_read(line: str) -> None:
     body = f"{line}\n        return None" if line.endswith(":") else line
     with pytest.raises(SpecError, match="no dispatch function has"):
         read.functions(
-            f"def sm_80(m, n, k, sms, align_a, align_b, time):\n    chunk = k\n{body}\n",
+            f"def candidates(arch, m, n, k, sms, align_a, align_b, time):\n    chunk = k\n{body}\n",
             table().space,
         )

@@ -116,7 +116,7 @@ def _selected(options: argparse.Namespace) -> list[Case]:
 def _kernels(case: Case, every: bool) -> Iterable[str]:
     """The kernels that will be timed: the chosen, or every one that serves the case."""
     align = measure.natural_alignment(case)
-    return chain(*serving(case, align).values()) if every else measure.kernels_of(case, align)
+    return chain(*serving(case, align).values()) if every else measure.chosen(case, align).names
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -311,7 +311,7 @@ class _Bench:
             [measure.ours(case, operands, out), *(work for _, work in served)], [count, *counts]
         )
         align = tuple(measure.alignment(t) for t in operands.stored(case.layout))
-        kernel = " + ".join(measure.kernels_of(case, (align[0], align[1])))
+        kernel = " + ".join(measure.chosen(case, (align[0], align[1])).names)
         for (peer, _), theirs in zip(served, others, strict=True):
             yield results.row(
                 case, kernel, mine, (peer.name, peer.version), theirs, self._limits, checked, best

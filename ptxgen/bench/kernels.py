@@ -85,8 +85,8 @@ def time_kernels(
     found = explain(  # of the table for any GPU, which has every kernel
         op, m, n, k, dtype=dtype, tier=tier, layout=layout, arch=arch, sms=sms, align=(a, b)
     )
-    admitted = {c.kernels[0]: c.route for c in reversed(found.candidates) if c.correct}
-    chosen = measure.kernels_of(case, (a, b))[0]
+    admitted = {c.name: c.route for c in reversed(found.candidates) if c.correct}
+    chosen = measure.chosen(case, (a, b)).name
 
     # What decides the numbers, whatever the layout.
     chunk = found.values["CHUNK"]

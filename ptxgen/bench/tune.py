@@ -105,7 +105,7 @@ def tasks(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> li
 
 
 def admissible(case: Case, align: tuple[int, int], arch: str, sms: int) -> tuple[str, ...]:
-    """The kernels (the first of each route) that are correct for ``case``."""
+    """The routes, by name, that are correct for ``case``."""
     env = environment(case.table, case.product, align, sms)
     fitting = (r.name for r in ROUTES[case.table] if _runs(r, arch) and r.requires.evaluate(env))
     return tuple(dict.fromkeys(fitting))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 
-from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, best
+from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, best, by_architecture
 from ptxgen.errors import OptionError, UncoveredError
 from ptxgen.spec import ARCHITECTURES, Key
 from ptxgen.spec.effort import Rates
@@ -87,7 +87,7 @@ def candidates(
     if dtype == kind.dtypes[0]:
         return found  # the code names the kernels of the first
     return [
-        Candidate(us, choice._replace(kernels=kind.twins(choice.kernels, dtype)))
+        Candidate(us, choice._replace(kernels=kind.routes[choice.route].of(dtype).names))
         for us, choice in found
     ]
 
@@ -121,5 +121,4 @@ def _dispatch(table: Key, arch: str) -> Dispatch:
 @cache
 def functions_of(module: str) -> dict[str, Dispatch]:
     """The functions of a generated module, by architecture."""
-    found: dict[str, Dispatch] = import_module(f"ptxgen.dispatch.generated.{module}").BY_ARCH
-    return found
+    return by_architecture(import_module(f"ptxgen.dispatch.generated.{module}").candidates)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
+
+from ptxgen.spec import ARCHITECTURES
 
 
 class Choice(NamedTuple):
@@ -34,7 +37,13 @@ class Candidate(NamedTuple):
 Time = Callable[[str, str, int, int, int, int, int, int, int, int], float]
 """As :meth:`ptxgen.tiles.tunings.Tuning.time`."""
 Dispatch = Callable[..., Iterator[Candidate]]
-"""A generated function of the variables of the table's space, in order, and a :data:`Time`."""
+"""A generated function, for an architecture: of the variables of the table's space, in order, and a
+:data:`Time`."""
+
+
+def by_architecture(candidates: Dispatch) -> dict[str, Dispatch]:
+    """A generated function, whose first argument is the architecture, for each of them."""
+    return {arch: partial(candidates, arch) for arch in ARCHITECTURES}
 
 
 def best(candidates: Iterable[Candidate]) -> Choice | None:

@@ -1,9 +1,9 @@
 """Writes the dispatch functions of ``generated/`` from the route tables of ``tiles``.
 
-One module per table, and one function per class of architectures that can run the same routes.
-Every line of a function is an :class:`~ptxgen.expr.Expr` in Python's clothes. A function yields the
-routes whose ``requires`` holds, each with its predicted time; of a table whose kernels have no
-effort, whose routes are taken in order, those whose ``prefer`` holds as well.
+One module per table, with one function. Every line of it is an :class:`~ptxgen.expr.Expr` in
+Python's clothes. It yields the routes that the architecture runs and whose ``requires`` holds, each
+with its predicted time; of a table whose kernels have no effort, whose routes are taken in order,
+the first whose ``prefer`` holds as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ptxgen.dispatch.choice import Dispatch
+from ptxgen.dispatch.choice import Dispatch, by_architecture
 from ptxgen.errors import SpecError
 from ptxgen.expr import FALSE, TRUE, Expr, var
 from ptxgen.spec import ARCHITECTURES, Key, Route, RouteTable, Space
@@ -40,7 +40,7 @@ class Table:
     def __post_init__(self) -> None:
         for index, route in enumerate(self.routes):
             named = [("prefer", route.prefer), ("requires", route.requires)]
-            named += [("grid", kernel.grid) for kernel in route.kernels]
+            named += [("grid", step.grid) for step in route.steps]
             named += [(f"scratch {name!r}", size) for name, size in route.scratch.items()]
             named += [("effort", f) for e in route.efforts or () for f in e.formulas]
             for what, formula in named:
@@ -92,8 +92,7 @@ def functions(table: Table) -> dict[str, Dispatch]:
     namespace: dict[str, Any] = {}
     text = sources([table])[f"{table.module}.py"]
     exec(compile(text, f"<dispatch of {' '.join(table.key)}>", "exec"), namespace)
-    found: dict[str, Dispatch] = namespace["BY_ARCH"]
-    return found
+    return by_architecture(namespace["candidates"])
 
 
 @dataclass(frozen=True)
@@ -196,52 +195,57 @@ def _module(table: Table) -> Iterator[str]:
     yield ""
     yield "from collections.abc import Iterator"
     yield ""
-    yield "from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, Time"
-    names = {}
-    for archs, runs in table.classes.items():
+    yield "from ptxgen.dispatch.choice import Candidate, Choice, Time"
+    limited = dict.fromkeys(archs for archs in map(_archs, table.routes) if _limits(archs))
+    sets = {archs: f"SOME_{number}" for number, archs in enumerate(limited)}
+    if sets:
         yield ""
-        yield ""
-        yield from _function(archs, table, runs)
-        names.update(dict.fromkeys(archs, archs[0]))
+    for archs, name in sets.items():
+        yield f"{name} = frozenset({_field([*map(_quoted, archs)])})"
     yield ""
     yield ""
-    yield "BY_ARCH: dict[str, Dispatch] = {"
-    for arch in ARCHITECTURES:
-        if arch not in names:
-            continue
-        yield f'    "{arch}": {names[arch]},'
-    yield "}"
+    yield from _function(table, sets)
 
 
-def _function(archs: tuple[str, ...], table: Table, runs: tuple[int, ...]) -> Iterator[str]:
+def _archs(route: Route) -> tuple[str, ...]:
+    """The architectures that run a route."""
+    return tuple(a for a in ARCHITECTURES if all(k.runs_on(a) for k in route.kernels))
+
+
+def _limits(archs: tuple[str, ...]) -> bool:
+    return archs != tuple(ARCHITECTURES)
+
+
+def _function(table: Table, sets: Mapping[tuple[str, ...], str]) -> Iterator[str]:
     arguments = ", ".join(f"{name.lower()}: int" for name in table.space.arguments)
-    yield f"def {archs[0]}("
-    yield f"    {arguments}, time: Time"
+    yield "def candidates("
+    yield f"    arch: str, {arguments}, time: Time"
     yield ") -> Iterator[Candidate]:"
-    yield f'    """For {", ".join(archs)}."""'
-    bodies = {i: _Route(i, table.routes[i], table) for i in runs}
-    read = frozenset().union(*(body.variables for body in bodies.values()))
+    yield '    """What can serve a problem, with predicted times."""'
+    bodies = [_Route(i, route, table) for i, route in enumerate(table.routes)]
+    read = frozenset().union(*(body.variables for body in bodies))
     for name, formula in table.space.needed(read):
         yield from _assign(name.lower(), formula)
     hoisted: dict[Expr, str] = {}
-    for index, body in bodies.items():
+    for body in bodies:
         for name, shared in (*body.traffic(), *body.tile_counts()):
             if shared not in hoisted:
                 taken = sum(given.partition("_")[0] == name for given in hoisted.values())
-                hoisted[shared] = (
-                    name if name.startswith("tiles") or not taken else f"{name}_{taken}"
-                )
+                plain = name.startswith(("tiles", "pieces")) or not taken
+                hoisted[shared] = name if plain else f"{name}_{taken}"
                 yield f"    {hoisted[shared]} = {_python(shared)}"
-        yield f"    # {index}: {body.route.reason}"
-        if body.condition == FALSE:
+        yield f"    # {body.index}: {body.route.reason}"
+        archs = _archs(body.route)
+        if body.condition == FALSE or not archs:
             yield "    # (never: what it asks contradicts itself)"
             continue
-        if body.condition == TRUE:
+        guard = f"arch in {sets[archs]}" if archs in sets else ""
+        if body.condition == TRUE and not guard:
             yield from body.yielded("    ", hoisted)
             if table.ordered:
                 return
             continue
-        yield from _if(_replace(body.condition, hoisted))
+        yield from _if(_replace(body.condition, hoisted), guard)
         yield from body.yielded("        ", hoisted)
         if table.ordered:
             yield "        return"
@@ -267,7 +271,7 @@ class _Route:
         self.index = index
         self.route = route
         self.condition = condition(table, route)
-        self.grids = [kernel.grid for kernel in route.kernels]
+        self.grids = [step.grid for step in route.steps]
         self.efforts: Sequence[Effort] = () if table.ordered else route.efforts or ()
         efforts = [formula for effort in self.efforts for formula in effort.formulas]
         self.formulas = [self.condition, *self.grids, *route.scratch.values(), *efforts]
@@ -280,19 +284,15 @@ class _Route:
             yield "stores", effort.stores
 
     def tile_counts(self) -> Iterator[tuple[str, Expr]]:
-        """Products of two quotients ceil(X/a)*ceil(Y/b) of this route, which get a name."""
-        for tiles in dict.fromkeys(t for f in self.formulas for t in _subtrees(f)):
-            if tiles.op == "*" and all(
-                a.op == "ceil" and a.args[0].op == "var" and a.args[1].op == "const"
-                for a in tiles.args
-            ):
-                (m, a), (n, b) = (factor.args for factor in tiles.args)
-                yield (
-                    f"tiles_{a}x{b}"
-                    if (m, n) == (var("M"), var("N"))
-                    else (f"tiles_{str(m).lower()}{a}_{str(n).lower()}{b}"),
-                    tiles,
-                )
+        """What gets a name: products ceil(X/a)*ceil(Y/b), of tiles, and X*ceil(Y/b), of pieces."""
+        for count in dict.fromkeys(t for f in self.formulas for t in _subtrees(f)):
+            if count.op != "*":
+                continue
+            match [_quotient(factor) for factor in count.args]:
+                case [("m", a), ("n", b)] if a and b:
+                    yield f"tiles_{a}x{b}", count
+                case [(m, a), (n, b)] if m and n and b:
+                    yield f"{'tiles' if a else 'pieces'}_{m}{a}_{n}{b}", count
 
     def yielded(self, indent: str, hoisted: Mapping[Expr, str]) -> Iterator[str]:
         def formulas(of: Iterable[Expr]) -> list[str]:
@@ -304,14 +304,14 @@ class _Route:
             head = [_quoted(kernel.name), _quoted(effort.unit), str(effort.slots), "sms"]
             assigned = f"{indent}us {'+=' if number else '='} time"
             yield from _called(assigned, [*head, *formulas(effort.formulas)], indent)
-        fields = [
+        fields: list[str | list[str]] = [
             str(self.index),
-            _tuple([_quoted(kernel.name) for kernel in self.route.kernels]),
-            _tuple(formulas(self.grids)),
-            _tuple(formulas(self.route.scratch.values())),
+            [_quoted(kernel.name) for kernel in self.route.kernels],
+            formulas(self.grids),
+            formulas(self.route.scratch.values()),
         ]
         us = "us" if self.efforts else "0.0"
-        line = f"{indent}yield Candidate({us}, Choice({', '.join(fields)}))"
+        line = f"{indent}yield Candidate({us}, Choice({', '.join(map(_field, fields))}))"
         if len(line) <= WIDTH:
             yield line
             return
@@ -319,37 +319,71 @@ class _Route:
         yield f"{indent}yield Candidate({us}, choice)"
 
 
-def _called(lead: str, arguments: Sequence[str], indent: str) -> Iterator[str]:
-    """A call, its arguments over several lines if it is long."""
-    line = f"{lead}({', '.join(arguments)})"
+def _quotient(e: Expr) -> tuple[str, str]:
+    """Of ceil(X/a), or X, for a variable X: X and a as words; else nothing."""
+    if e.op == "ceil" and e.args[0].op == "var" and e.args[1].op == "const":
+        return str(e.args[0]).lower(), str(e.args[1].args[0])
+    return (str(e).lower() if e.op == "var" else ""), ""
+
+
+def _called(lead: str, fields: Sequence[str | Sequence[str]], indent: str) -> Iterator[str]:
+    """A call, its arguments (lists as tuples) over several lines if it is long."""
+    line = f"{lead}({', '.join(map(_field, fields))})"
     if len(line) <= WIDTH:
         yield line
         return
     yield f"{lead}("
-    line = indent + "   "
-    for argument in arguments:
-        if len(line) + len(argument) + 2 > WIDTH:
-            yield line
-            line = indent + "   "
-        line += f" {argument},"
-    yield line
+    yield from _filled(fields, indent + "    ")
     yield f"{indent})"
 
 
-def _if(predicate: Expr) -> Iterator[str]:
-    line = f"    if {_condition(predicate)}:"
+def _field(field: str | Sequence[str]) -> str:
+    """A field; a list as a tuple."""
+    if isinstance(field, str):
+        return field
+    return f"({', '.join(field)}{',' if len(field) == 1 else ''})"
+
+
+def _filled(fields: Sequence[str | Sequence[str]], indent: str) -> Iterator[str]:
+    """Fields, as many on a line as fit; a tuple that fits on none over several."""
+    line = indent
+    for field in fields:
+        text = f"{_field(field)},"
+        if len(line) + 1 + len(text) > WIDTH and line != indent:
+            yield line
+            line = indent
+        if len(indent) + len(text) > WIDTH and not isinstance(field, str):
+            yield f"{indent}("
+            yield from _filled(field, indent + "    ")
+            line = f"{indent}),"
+        else:
+            line += text if line == indent else f" {text}"
+    yield line
+
+
+def _if(predicate: Expr, guard: str) -> Iterator[str]:
+    """``guard``: what comes before the predicate, if anything does."""
+    if predicate == TRUE:
+        yield f"    if {guard}:"
+        return
+    within = "and" if guard else ""
+    lead = f"{guard} and " if guard else ""
+    line = f"    if {lead}{_condition(predicate, within)}:"
     if len(line) <= WIDTH:
         yield line
         return
     yield "    if ("
-    yield from _broken(predicate, " " * 8)
+    if guard:
+        yield f"        {guard}"
+        yield from _broken(predicate, " " * 8, "and ")
+    else:
+        yield from _broken(predicate, " " * 8)
     yield "    ):"
 
 
-def _broken(predicate: Expr, indent: str) -> Iterator[str]:
+def _broken(predicate: Expr, indent: str, lead: str = "") -> Iterator[str]:
     """A condition over several lines, as many terms of its outermost operator on each as fit."""
     line = indent
-    lead = ""
     for term in _terms(predicate, predicate.op):
         text = _condition(term, within=predicate.op)
         if len(line) + len(lead) + len(text) > WIDTH and line.strip():
@@ -430,7 +464,3 @@ class _Plain(ast.NodeTransformer):
 
 def _quoted(text: str) -> str:
     return f'"{text}"'
-
-
-def _tuple(items: Sequence[str]) -> str:
-    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"

@@ -62,6 +62,7 @@ class Candidate:
     """
 
     route: int
+    name: str
     kernels: tuple[str, ...]
     reason: str
     correct: bool
@@ -199,8 +200,10 @@ def explain_problem(
     winner = min(able, key=lambda c: c.time).route
     route = table.routes[winner].of(problem.dtype)
     launches = tuple(
-        KernelLaunch(kernel.name, kernel.grid.evaluate(env), kernel.threads, kernel.shared_bytes)
-        for kernel in route.kernels
+        KernelLaunch(
+            step.kernel.name, step.grid.evaluate(env), step.kernel.threads, step.kernel.shared_bytes
+        )
+        for step in route.steps
     )
     scratch = {name: size.evaluate(env) for name, size in route.scratch.items()}
     grids = tuple(launch.grid for launch in launches)
@@ -212,7 +215,7 @@ def explain_problem(
         arch=arch,
         tuning=tuning.name,
         tuned=tuned,
-        contract=str(route.kernels[0].contract),
+        contract=str(route.main.contract),
         space=table.space.name,
         values=env,
         choice=Choice(winner, names, grids, tuple(scratch.values())),
@@ -242,6 +245,7 @@ def _candidate(
     correct = not absent and not unmet
     return Candidate(
         route=index,
+        name=route.of(dtype).name,
         kernels=tuple(kernel.of(dtype).name for kernel in route.kernels),
         reason=route.reason,
         correct=correct,

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxgen.dispatch import emit, read
-from ptxgen.dispatch.choice import Dispatch
+from ptxgen.dispatch.choice import Dispatch, by_architecture
 from ptxgen.dispatch.emit import Table
 from ptxgen.dispatch.solver import Interval, Linear
 from ptxgen.errors import SpecError
@@ -140,7 +140,8 @@ def prove_source(
     namespace: dict[str, Any] = {}
     exec(compile(source, f"{table.module}.py", "exec"), namespace)
     for function in read.functions(source, table.space):
-        yield from _prove_function(prover, function, namespace[function.name])
+        compiled = by_architecture(namespace["candidates"])[function.name]
+        yield from _prove_function(prover, function, compiled)
 
 
 def _prove_function(
@@ -188,8 +189,7 @@ def _prove_function(
 
         names = tuple(kernel.name for kernel in route.kernels)
         same = all_of(
-            emitted.eq(kernel.grid)
-            for emitted, kernel in zip(branch.grids, route.kernels, strict=False)
+            emitted.eq(step.grid) for emitted, step in zip(branch.grids, route.steps, strict=False)
         )
         same = same & all_of(
             emitted.eq(size)
@@ -207,11 +207,11 @@ def _prove_function(
         goals += [("scratch", legal)] if branch.scratch else []
         for goal, predicate in goals:
             yield result(goal, subject, functools.partial(when_taken, predicate))
-        for kernel in route.kernels:
-            for text, largest, limit in kernel.index_bounds:
-                what = f"route {branch.route} ({kernel.name}): {text} <= {limit}"
+        for step in route.steps:
+            for text, largest, limit in step.index_bounds:
+                what = f"route {branch.route} ({step.kernel.name}): {text} <= {limit}"
                 goal_holds = (largest >= 0) & (largest <= limit)
-                yield result("index", what, implied([kernel.requires], goal_holds))
+                yield result("index", what, implied([step.requires], goal_holds))
     yield from _prove_reachable(prover, function, compiled, result)
 
 
@@ -308,7 +308,7 @@ class Prover:
         for route in self.table.routes:
             formulas += [
                 emit.condition(self.table, route),
-                *(kernel.grid for kernel in route.kernels),
+                *(step.grid for step in route.steps),
             ]
         return shapes(self.table.space, formulas, seed)
 

@@ -27,7 +27,7 @@ def remember(memo: dict[_Key, _Value], key: _Key, value: _Value) -> None:
 
 
 def launch(problem: Problem, device: Device, kernel: str | None) -> Launch:
-    """A launch for ``problem``, from the memo or prepared; ``kernel`` forces one.
+    """A launch for ``problem``, from the memo or prepared; ``kernel`` forces a route by its name.
 
     Raises OptionError when ``kernel`` does not serve the problem, and CompileError or
     DeviceError when the kernel cannot be built or loaded.
@@ -113,6 +113,7 @@ def architecture(device: Device) -> str:
 def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | float]) -> Parameters:
     """The parameters of one launch: ``fired`` names the pointers that it will be fired with."""
     abi = step.kernel.abi
+    values = step.parameters(values)
 
     def which(param: Param) -> int | None:
         name = step.bound(param.name)
@@ -148,7 +149,7 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
 
 
 def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, Choice]:
-    """The route whose first kernel is ``kernel``, and its launch numbers.
+    """The route that is named ``kernel``, and its launch numbers.
 
     A kernel returns the bits of whatever its parameters state, so the routes of all tables over
     spaces of the same variables are looked through. Raises OptionError unless the kernel is
@@ -158,22 +159,22 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 
     from ptxgen.dispatch.emit import conjuncts
 
-    routes = _by_first_kernel(tuple(TABLES))
-    if kernel not in SPECS:
+    routes = routes_by_name()
+    if kernel in SPECS and kernel not in routes:
+        names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
+        raise OptionError(
+            f"kernel is {kernel!r}, which only serves with others; takes the name of a route: "
+            f"{' or '.join(names)}"
+        )
+    if kernel not in routes:
         near = difflib.get_close_matches(str(kernel), routes, 3) or sorted(routes)[:3]
         raise OptionError(f"kernel is {kernel!r}, which is unknown; takes for example {near}")
-    if kernel not in routes:
-        firsts = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
-        raise OptionError(
-            f"kernel is {kernel!r}, which only follows another; takes the first of a route: "
-            f"{' or '.join(firsts)}"
-        )
     route, key, takes = routes[kernel]
     space = TABLES[problem.table].space
     what = f"kernel {kernel} does not serve {problem} on {arch}"
     if takes != problem.dtype:
         raise OptionError(f"{what}: it takes {takes}, got {problem.dtype}")
-    if key != problem.table and (reason := _unlike(route.kernels[0], key, problem)):
+    if key != problem.table and (reason := _unlike(route.main, key, problem)):
         raise OptionError(f"{what}: {reason}")
     for spec in route.kernels:
         if not spec.runs_on(arch):
@@ -188,16 +189,20 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
         raise OptionError(f"{what}: it requires {failures}")
     choice = Choice(
         route=-1,
-        kernels=tuple(spec.name for spec in route.kernels),
-        grids=tuple(spec.grid.evaluate(env) for spec in route.kernels),
+        kernels=route.names,
+        grids=tuple(step.grid.evaluate(env) for step in route.steps),
         scratch=tuple(size.evaluate(env) for size in route.scratch.values()),
     )
     return route, choice
 
 
+def routes_by_name() -> dict[str, tuple[Route, Key, str]]:
+    """The routes of all tables for every dtype, with the table and the dtype, by name."""
+    return _by_name(tuple(TABLES))
+
+
 @cache
-def _by_first_kernel(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
-    """The routes of ``tables`` for every dtype, with the table and the dtype, by first kernel."""
+def _by_name(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
     return {
         twin.name: (twin, key, dtype)
         for key in tables
@@ -210,7 +215,7 @@ def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
     """Why a kernel of another table cannot serve ``problem``; empty if it can."""
     if TABLES[table].space.arguments != TABLES[problem.table].space.arguments:
         return f"it serves {TABLES[table].space.name}"
-    wanted = next(iter(TABLES[problem.table].routes)).kernels[0]
+    wanted = next(iter(TABLES[problem.table].routes)).main
     if spec.tier != wanted.tier:
         return f"it is of tier {spec.tier!r}; pass tier={spec.tier!r} (got {wanted.tier!r})"
     if spec.contract != wanted.contract:

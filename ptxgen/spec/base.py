@@ -118,6 +118,9 @@ class KernelSpec(ABC):
     template: ClassVar[str]  # file name
     folder: ClassVar[Path | None] = None
     """Where the template is, if not in the package."""
+    prepares: ClassVar[bool] = False
+    """Whether it only brings operands into a form that the kernels behind it take. Then these,
+    not it, are what a route is known by."""
     meanings: ClassVar[Mapping[str, str]] = {
         "contract": "which bits it returns",
         "dtype": "of the operands",

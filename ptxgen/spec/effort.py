@@ -46,6 +46,10 @@ class Effort:
         """All formulas, in the order of the fields."""
         return self.ctas, self.steps, self.products, self.loads, self.operands, self.stores
 
+    def substitute(self, given: Mapping[str, Expr]) -> Effort:
+        """The effort where variables are something else."""
+        return Effort(self.unit, self.slots, *(f.substitute(given) for f in self.formulas))
+
 
 @dataclass(frozen=True)
 class Rates:

@@ -22,6 +22,7 @@ from functools import partial
 
 from ptxgen.spec import Key, Route
 from ptxgen.spec.simt import ReduceSpec, SimtSpec
+from ptxgen.tiles import realign
 from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import gemm, last, routes
 
@@ -182,12 +183,18 @@ def _plain(layout: str, split: bool = True) -> tuple[SimtSpec, ...]:
     return (*(sliced if split else ()), _plain_large(layout), small)
 
 
+def _realigned(*kernels: SimtSpec) -> tuple[Route, ...]:
+    """Copies of operands off 16 bytes."""
+    return tuple(route for kernel in kernels for route in realign.routes(kernel))
+
+
 def _rows(layout: str) -> tuple[Route, ...]:
     return (
         *routes(THIN_SPLIT[layout], "few rows, chunks side by side"),
         *routes(MEDIUM_SPLIT[layout], "more rows, chunks side by side"),
         *routes(THIN[layout], "few rows: the weight streams once"),
         *routes(_unsplit(layout), "one chain"),
+        *_realigned(LARGE[layout], *MEDIUM_SPLIT[layout][:2]),
         *routes(_plain(layout), "operands off 16 bytes"),
         last(_filler(layout)),
     )
@@ -218,6 +225,8 @@ def _batch() -> tuple[Route, ...]:
     flat = _gemm("TN", (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", ctas=4)
     return (
         *routes(partial_sums, "a long batch: a CTA per tile and chunk", REDUCE),
+        *realign.routes(partial_sums[0], REDUCE),
+        *_realigned(LARGE["TN"]),
         *routes((flat,), "a short batch: stores decide"),
         *routes(_unsplit("TN"), "one chain"),
         *routes(_plain("TN", split=False), "operands off 16 bytes"),

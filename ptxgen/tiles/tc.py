@@ -10,12 +10,13 @@ order here says nothing. Regimes:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from ptxgen.numerics.contract import TC16
 from ptxgen.spec import Key, Route
 from ptxgen.spec.simt import ReduceSpec
-from ptxgen.tiles import mma, wgmma
+from ptxgen.tiles import mma, realign, wgmma
 from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.regimes import last, routes
 
@@ -28,9 +29,21 @@ def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
         *routes((s for s in vector if s.stream), "few rows: the weight streams once"),
         *routes(wgmma.specs(layout, dtype), "many rows, by wgmma"),
         *routes((s for s in vector if not s.stream), "many rows, by mma"),
+        *(_realigned(layout, dtype) if layout != "TT" else ()),
         *routes((s for s in kernels if s not in vector), "operands off 16 bytes"),
         last(filler),
     )
+
+
+def _realigned(layout: str, dtype: str) -> Iterator[Route]:
+    """Copies of operands off 16 bytes: of few rows that a weight is multiplied by, and of both."""
+    few = [s for s in mma.specs(layout, dtype) if s.stream and s.copy_a == "vector"]
+    yield from realign.routes(few[-1], operands=("a",))
+    for tile in (128, 256), (128, 128), (64, 64):
+        kernel = next(s for s in wgmma.specs(layout, dtype) if (s.bm, s.bn) == tile)
+        yield from realign.routes(kernel)
+    large = next(s for s in mma.specs(layout, dtype) if (s.bm, s.bn) == (128, 128))
+    yield from realign.routes(large)
 
 
 def _batch(dtype: str) -> tuple[Route, ...]:
@@ -40,6 +53,7 @@ def _batch(dtype: str) -> tuple[Route, ...]:
     return (
         *routes(wgmma.clustered("TN", dtype), "two chunks: pairs of CTAs add them themselves"),
         *routes(parts, "a long batch: a CTA per tile and chunk", reduce),
+        *(r for p in (parts[0], parts[1], parts[4]) for r in realign.routes(p, reduce)),
         *_rows("TN", dtype),
     )
 

@@ -6,13 +6,13 @@ Regenerate: ptxgen generate
 
 from collections.abc import Iterator
 
-from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, Time
+from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
-def sm_80(
-    m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
+def candidates(
+    arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
-    """For sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_110, sm_120, sm_121."""
+    """What can serve a problem, with predicted times."""
     chunk_part_1 = -(-k // min(max(16777216 // (m * n), 1), 128))
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 512, 128), 1024)) // 16) * 16))
     chunks = -(-k // chunk)
@@ -88,17 +88,3 @@ def sm_80(
     )
     choice = Choice(5, ("simt_tn_bf16_64x64x16_47c955",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)
-
-
-BY_ARCH: dict[str, Dispatch] = {
-    "sm_80": sm_80,
-    "sm_86": sm_80,
-    "sm_87": sm_80,
-    "sm_89": sm_80,
-    "sm_90": sm_80,
-    "sm_100": sm_80,
-    "sm_103": sm_80,
-    "sm_110": sm_80,
-    "sm_120": sm_80,
-    "sm_121": sm_80,
-}

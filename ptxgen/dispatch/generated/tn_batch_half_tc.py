@@ -6,321 +6,16 @@ Regenerate: ptxgen generate
 
 from collections.abc import Iterator
 
-from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, Time
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+SOME_0 = frozenset(("sm_90",))
+SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
-def sm_80(
-    m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
+def candidates(
+    arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
-    """For sm_80, sm_87, sm_100, sm_103, sm_110."""
-    chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
-    chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
-    chunks = -(-k // chunk)
-    operands = (m + n) * k * 2
-    stores = chunks * m * n * 4
-    stores_1 = m * n * 2
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 4: a long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and stores <= 268435456
-        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_64x64x128_a6255e", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            4, ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 5: a long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and stores <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            5, ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 6: a long batch: a CTA per tile and chunk
-    if (
-        stores <= 268435456 and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_64x64x32_ef3edd", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            6, ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 7: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_8x64x128_9f8b63", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
-            tiles_8x64 * k * 144, operands, stores_1,
-        )
-        yield Candidate(us, Choice(7, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ()))
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 8: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_8x32x128_acf656", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * 80, operands, stores_1,
-        )
-        yield Candidate(us, Choice(8, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 9: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_16x32x128_845f0d", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores_1,
-        )
-        yield Candidate(us, Choice(9, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 10: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_32x32x128_9dae1a", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands, stores_1,
-        )
-        yield Candidate(us, Choice(10, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ()))
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 11: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_32x64x128_d7fc82", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands, stores_1,
-        )
-        yield Candidate(us, Choice(11, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ()))
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 12: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_64x128x64_f8b3d3", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores_1,
-        )
-        yield Candidate(us, Choice(12, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ()))
-    # 24: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_64x64x64_2f098b", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
-        )
-        yield Candidate(us, Choice(24, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ()))
-    # 25: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores_1,
-        )
-        yield Candidate(us, Choice(25, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ()))
-    # 26: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_8x32x256_4cc775", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            tiles_8x32 * k * 80, operands, stores_1,
-        )
-        yield Candidate(us, Choice(26, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
-    # 27: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_16x32x128_31ca24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores_1,
-        )
-        yield Candidate(us, Choice(27, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
-    # 28: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_16x32x128_f3a7d2", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores_1,
-        )
-        yield Candidate(us, Choice(28, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
-    # 29: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_64x64x32_215e25", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
-        )
-        yield Candidate(us, Choice(29, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
-    # 30: everything else: any size, alignment and plan
-    if chunks <= 1:
-        us = time(
-            "mma_tn_bf16_64x64x32_b35a87", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
-        )
-        choice = Choice(30, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
-        yield Candidate(us, choice)
-
-
-def sm_86(
-    m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
-) -> Iterator[Candidate]:
-    """For sm_86, sm_89, sm_120, sm_121."""
-    chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
-    chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
-    chunks = -(-k // chunk)
-    operands = (m + n) * k * 2
-    stores = chunks * m * n * 4
-    stores_1 = m * n * 2
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 4: a long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and stores <= 268435456
-        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_64x64x128_a6255e", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            4, ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 5: a long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and stores <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            5, ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 6: a long batch: a CTA per tile and chunk
-    if (
-        stores <= 268435456 and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_64x64x32_ef3edd", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            6, ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 8: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_8x32x128_acf656", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * 80, operands, stores_1,
-        )
-        yield Candidate(us, Choice(8, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 9: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_16x32x128_845f0d", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores_1,
-        )
-        yield Candidate(us, Choice(9, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 10: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_32x32x128_9dae1a", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands, stores_1,
-        )
-        yield Candidate(us, Choice(10, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ()))
-    # 24: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_64x64x64_2f098b", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
-        )
-        yield Candidate(us, Choice(24, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ()))
-    # 25: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores_1,
-        )
-        yield Candidate(us, Choice(25, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ()))
-    # 26: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_8x32x256_4cc775", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            tiles_8x32 * k * 80, operands, stores_1,
-        )
-        yield Candidate(us, Choice(26, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
-    # 27: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_16x32x128_31ca24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores_1,
-        )
-        yield Candidate(us, Choice(27, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
-    # 28: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_16x32x128_f3a7d2", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores_1,
-        )
-        yield Candidate(us, Choice(28, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
-    # 29: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_64x64x32_215e25", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
-        )
-        yield Candidate(us, Choice(29, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
-    # 30: everything else: any size, alignment and plan
-    if chunks <= 1:
-        us = time(
-            "mma_tn_bf16_64x64x32_b35a87", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
-        )
-        choice = Choice(30, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
-        yield Candidate(us, choice)
-
-
-def sm_90(
-    m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
-) -> Iterator[Candidate]:
-    """For sm_90."""
+    """What can serve a problem, with predicted times."""
     chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
@@ -329,7 +24,8 @@ def sm_90(
     tiles_192x192 = -(-m // 192) * -(-n // 192)
     # 0: two chunks: pairs of CTAs add them themselves
     if (
-        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 2
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 2
         and tiles_192x192 * 2 <= 2147483647 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295
@@ -343,7 +39,8 @@ def sm_90(
     stores_1 = chunks * m * n * 4
     # 1: a long batch: a CTA per tile and chunk
     if (
-        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -364,7 +61,8 @@ def sm_90(
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: a long batch: a CTA per tile and chunk
     if (
-        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -385,7 +83,8 @@ def sm_90(
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: a long batch: a CTA per tile and chunk
     if (
-        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -457,58 +156,315 @@ def sm_90(
             (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
+    operands_1 = 0 + k * -(-m // 8) * 16
+    pieces_k_m8 = k * -(-m // 8)
+    # 7: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            7,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    operands_2 = 0 + k * -(-n // 8) * 16
+    pieces_k_n8 = k * -(-n // 8)
+    # 8: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            8,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_n8 // 512), min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    operands_3 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
+    # 9: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            9,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 10: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            10,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 11: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            11,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 12: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            12,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 13: A off 16 bytes: copied first
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            13,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 14: B off 16 bytes: copied first
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            14,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 15: A and B off 16 bytes: copied first
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            15,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * chunks,
+                -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 7: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647:
+    # 16: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647
+    ):
         us = time(
             "mma_tn_bf16_8x64x128_9f8b63", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
             tiles_8x64 * k * 144, operands, stores,
         )
-        yield Candidate(us, Choice(7, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(16, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 8: few rows: the weight streams once
+    # 17: few rows: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_8x32x128_acf656", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(8, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(17, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 9: few rows: the weight streams once
+    # 18: few rows: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_845f0d", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(9, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(18, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 10: few rows: the weight streams once
+    # 19: few rows: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_32x32x128_9dae1a", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
             tiles_32x32 * k * 128, operands, stores,
         )
-        yield Candidate(us, Choice(10, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(19, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 11: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647:
+    # 20: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
+    ):
         us = time(
             "mma_tn_bf16_32x64x128_d7fc82", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
             tiles_32x64 * k * 192, operands, stores,
         )
-        yield Candidate(us, Choice(11, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(20, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ()))
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 12: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647:
+    # 21: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647
+    ):
         us = time(
             "mma_tn_bf16_64x128x64_f8b3d3", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
-        yield Candidate(us, Choice(12, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ()))
+        yield Candidate(us, Choice(21, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ()))
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 13: many rows, by wgmma
+    # 22: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
     ):
@@ -517,13 +473,14 @@ def sm_90(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            13, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
+            22, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 14: many rows, by wgmma
+    # 23: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
     ):
@@ -532,13 +489,14 @@ def sm_90(
             k * 24576, tiles_192x128 * k * 640, operands, stores,
         )
         choice = Choice(
-            14, ("wgmma_tn_bf16_192x128x64_d6d4e6",), (min(tiles_192x128, sms // 1) * 1,), (),
+            23, ("wgmma_tn_bf16_192x128x64_d6d4e6",), (min(tiles_192x128, sms // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 15: many rows, by wgmma
+    # 24: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
         and -(-n // 256) * 8 <= 4294967295
     ):
@@ -547,13 +505,14 @@ def sm_90(
             k * 24576, tiles_192x256 * k * 896, operands, stores,
         )
         choice = Choice(
-            15, ("wgmma_tn_bf16_192x128x64_5353a2",), (min(tiles_192x256, sms // 2) * 2,), (),
+            24, ("wgmma_tn_bf16_192x128x64_5353a2",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 16: many rows, by wgmma
+    # 25: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
         and -(-n // 224) * 8 <= 4294967295
     ):
@@ -562,12 +521,13 @@ def sm_90(
             k * 28672, tiles_128x224 * k * 704, operands, stores,
         )
         choice = Choice(
-            16, ("wgmma_tn_bf16_128x224x64_5bb08c",), (min(tiles_128x224, sms // 1) * 1,), (),
+            25, ("wgmma_tn_bf16_128x224x64_5bb08c",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 17: many rows, by wgmma
+    # 26: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
     ):
@@ -576,13 +536,14 @@ def sm_90(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            17, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
+            26, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x96 = -(-m // 192) * -(-n // 96)
-    # 18: many rows, by wgmma
+    # 27: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
         and -(-n // 96) * 8 <= 4294967295
     ):
@@ -591,13 +552,14 @@ def sm_90(
             tiles_192x96 * k * 576, operands, stores,
         )
         choice = Choice(
-            18, ("wgmma_tn_bf16_192x96x64_205679",), (min(tiles_192x96, sms // 1) * 1,), (),
+            27, ("wgmma_tn_bf16_192x96x64_205679",), (min(tiles_192x96, sms // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 19: many rows, by wgmma
+    # 28: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
     ):
@@ -606,12 +568,13 @@ def sm_90(
             tiles_128x64 * k * 384, operands, stores,
         )
         choice = Choice(
-            19, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
+            28, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 20: many rows, by wgmma
+    # 29: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
     ):
@@ -620,12 +583,13 @@ def sm_90(
             tiles_64x128 * k * 384, operands, stores,
         )
         choice = Choice(
-            20, ("wgmma_tn_bf16_64x128x64_af4e2a",), (min(tiles_64x128, sms // 1) * 1,), (),
+            29, ("wgmma_tn_bf16_64x128x64_af4e2a",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 21: many rows, by wgmma
+    # 30: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
     ):
@@ -634,13 +598,14 @@ def sm_90(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            21, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), (),
+            30, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 22: many rows, by wgmma
+    # 31: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
         and -(-n // 32) * 8 <= 4294967295
     ):
@@ -649,13 +614,14 @@ def sm_90(
             tiles_64x32 * k * 192, operands, stores,
         )
         choice = Choice(
-            22, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
+            31, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 23: many rows, by wgmma
+    # 32: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
         and -(-n // 16) * 8 <= 4294967295
     ):
@@ -664,70 +630,313 @@ def sm_90(
             tiles_64x16 * k * 160, operands, stores,
         )
         choice = Choice(
-            23, ("wgmma_tn_bf16_64x16x128_534e05",), (min(tiles_64x16, sms // 1) * 1,), (),
+            32, ("wgmma_tn_bf16_64x16x128_534e05",), (min(tiles_64x16, sms // 1) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 24: many rows, by mma
+    # 33: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "mma_tn_bf16_64x64x64_2f098b", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(24, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ()))
-    # 25: many rows, by mma
+        yield Candidate(us, Choice(33, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ()))
+    # 34: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
-        yield Candidate(us, Choice(25, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ()))
-    # 26: operands off 16 bytes
+        yield Candidate(us, Choice(34, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ()))
+    # 35: A off 16 bytes: copied first
+    if (
+        arch in SOME_1
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_64x128 <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "mma_tn_bf16_64x128x64_f8b3d3", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            35, ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
+            (-(-pieces_k_m8 // 512), tiles_64x128), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 36: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            36, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 37: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            37, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 38: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            38, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 39: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            39, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 40: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 41: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 42: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            (-(-pieces_k_m8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 43: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            43, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            (-(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 44: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            44, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 45: A off 16 bytes: copied first
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            45, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 46: B off 16 bytes: copied first
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            46, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 47: A and B off 16 bytes: copied first
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            47, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 48: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_8x32x256_4cc775", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(26, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
-    # 27: operands off 16 bytes
+        yield Candidate(us, Choice(48, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
+    # 49: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_31ca24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(27, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
-    # 28: operands off 16 bytes
+        yield Candidate(us, Choice(49, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
+    # 50: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_f3a7d2", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(28, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
-    # 29: operands off 16 bytes
+        yield Candidate(us, Choice(50, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
+    # 51: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "mma_tn_bf16_64x64x32_215e25", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(29, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
-    # 30: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(51, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
+    # 52: everything else: any size, alignment and plan
     if chunks <= 1:
         us = time(
             "mma_tn_bf16_64x64x32_b35a87", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(30, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(52, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)
-
-
-BY_ARCH: dict[str, Dispatch] = {
-    "sm_80": sm_80,
-    "sm_86": sm_86,
-    "sm_87": sm_80,
-    "sm_89": sm_86,
-    "sm_90": sm_90,
-    "sm_100": sm_80,
-    "sm_103": sm_80,
-    "sm_110": sm_80,
-    "sm_120": sm_86,
-    "sm_121": sm_86,
-}

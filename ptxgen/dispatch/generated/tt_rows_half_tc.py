@@ -6,64 +6,15 @@ Regenerate: ptxgen generate
 
 from collections.abc import Iterator
 
-from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, Time
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+SOME_0 = frozenset(("sm_90",))
 
 
-def sm_80(
-    m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
+def candidates(
+    arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
-    """For sm_80, sm_86, sm_87, sm_89, sm_100, sm_103, sm_110, sm_120, sm_121."""
-    chunk = max(1, min(k, k))
-    chunks = -(-k // chunk)
-    operands = (m + n) * k * 2
-    stores = m * n * 2
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 0: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        us = time(
-            "mma_tt_bf16_32x32x128_9789f3", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands, stores,
-        )
-        yield Candidate(us, Choice(0, ("mma_tt_bf16_32x32x128_9789f3",), (tiles_32x32,), ()))
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 3: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
-        us = time(
-            "mma_tt_bf16_128x128x64_1a3fc2", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores,
-        )
-        yield Candidate(us, Choice(3, ("mma_tt_bf16_128x128x64_1a3fc2",), (tiles_128x128,), ()))
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 4: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        us = time(
-            "mma_tt_bf16_8x32x256_a02f9a", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            tiles_8x32 * k * 80, operands, stores,
-        )
-        yield Candidate(us, Choice(4, ("mma_tt_bf16_8x32x256_a02f9a",), (tiles_8x32,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 5: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_tt_bf16_16x32x128_406efa", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores,
-        )
-        yield Candidate(us, Choice(5, ("mma_tt_bf16_16x32x128_406efa",), (tiles_16x32,), ()))
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 6: everything else: any size, alignment and plan
-    if chunks <= 1:
-        us = time(
-            "mma_tt_bf16_64x64x32_3bec8e", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
-        )
-        choice = Choice(6, ("mma_tt_bf16_64x64x32_3bec8e",), (min(tiles_64x64, 2147483647),), ())
-        yield Candidate(us, choice)
-
-
-def sm_90(
-    m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
-) -> Iterator[Candidate]:
-    """For sm_90."""
+    """What can serve a problem, with predicted times."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
@@ -79,7 +30,8 @@ def sm_90(
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 1: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
     ):
@@ -94,7 +46,8 @@ def sm_90(
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 2: many rows, by wgmma
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
     ):
@@ -137,17 +90,3 @@ def sm_90(
         )
         choice = Choice(6, ("mma_tt_bf16_64x64x32_3bec8e",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)
-
-
-BY_ARCH: dict[str, Dispatch] = {
-    "sm_80": sm_80,
-    "sm_86": sm_80,
-    "sm_87": sm_80,
-    "sm_89": sm_80,
-    "sm_90": sm_90,
-    "sm_100": sm_80,
-    "sm_103": sm_80,
-    "sm_110": sm_80,
-    "sm_120": sm_80,
-    "sm_121": sm_80,
-}

@@ -30,7 +30,9 @@ def add_commands(commands: Any) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("spec", metavar="SPEC", help="a kernel's or route's name (see ptxgen list, show)")
+    command.add_argument(
+        "spec", metavar="SPEC", help="a kernel's or route's name (see ptxgen list, show)"
+    )
     for size in "mnk":
         command.add_argument(size, metavar=size.upper(), type=int)
     command.add_argument(

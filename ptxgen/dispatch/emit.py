@@ -322,25 +322,19 @@ class _Route:
         def formulas(of: Iterable[Expr]) -> list[str]:
             return [_python(_replace(e, hoisted)) for e in of]
 
-        tuples = (
+        fields: list[str | list[str]] = [
+            str(self.index),
             [_quoted(kernel.name) for kernel in self.route.kernels],
             formulas(self.grids),
             formulas(self.route.scratch.values()),
-        )
-        fields = [str(self.index), *map(_tuple, tuples)]
+        ]
         fields += [_quoted(self.route.called)] if self.route.called else []
-        line = f"{indent}return Choice({', '.join(fields)})"
+        line = f"{indent}return Choice({', '.join(map(_field, fields))})"
         if len(line) <= WIDTH:
             yield line
             return
         yield f"{indent}return Choice("
-        for field, items in zip(fields, ((), *tuples, ()), strict=False):
-            if len(line := f"{indent}    {field},") <= WIDTH:
-                yield line
-                continue
-            yield f"{indent}    ("
-            yield from (f"{indent}        {item}," for item in items)
-            yield f"{indent}    ),"
+        yield from _filled(fields, indent + "    ")
         yield f"{indent})"
 
 
@@ -447,16 +441,25 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _tuple(items: Sequence[str]) -> str:
-    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+def _field(field: str | Sequence[str]) -> str:
+    """A field; a list as a tuple."""
+    if isinstance(field, str):
+        return field
+    return f"({', '.join(field)}{',' if len(field) == 1 else ''})"
 
 
-def _listed(lead: str, items: Sequence[str]) -> Iterator[str]:
-    """``lead items``, over several lines if it is long."""
-    line = f"{lead}{', '.join(items)}"
-    if len(line) <= WIDTH:
-        yield line
-        return
-    yield f"{lead}("
-    yield from (f"    {item}," for item in items)
-    yield ")"
+def _filled(fields: Sequence[str | Sequence[str]], indent: str) -> Iterator[str]:
+    """Fields, as many on a line as fit; a tuple that fits on none over several."""
+    line = indent
+    for field in fields:
+        text = f"{_field(field)},"
+        if len(line) + 1 + len(text) > WIDTH and line != indent:
+            yield line
+            line = indent
+        if len(indent) + len(text) > WIDTH and not isinstance(field, str):
+            yield f"{indent}("
+            yield from _filled(field, indent + "    ")
+            line = f"{indent}),"
+        else:
+            line += text if line == indent else f" {text}"
+    yield line

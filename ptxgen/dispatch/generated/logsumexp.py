@@ -17,10 +17,8 @@ def sm_80(rows: int, cols: int, sms: int) -> Choice | None:
         and -(-rows // 8) <= 2147483647 and rows < sms * 2 and segments >= 16
     ):
         return Choice(
-            0,
-            ("lse_segments_f32_8_95e5fe", "lse_combine_f32_8_711ac0"),
-            (pieces_rows_segments8, -(-rows // 8)),
-            (rows * segments * 8,),
+            0, ("lse_segments_f32_8_95e5fe", "lse_combine_f32_8_711ac0"),
+            (pieces_rows_segments8, -(-rows // 8)), (rows * segments * 8,),
         )
     # 1: a CTA a row
     return Choice(1, ("lse_whole_f32_8_6a90dc",), (min(rows, sms * 8),), ())

@@ -70,10 +70,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and n >= 256
     ):
         return Choice(
-            9,
-            ("realign_b32x1_92a718", "simt_nn_f32_128x128x16_83a595"),
-            (-(-pieces_m_k4 // 512), tiles_128x128),
-            (pieces_m_k4 * 16,),
+            9, ("realign_b32x1_92a718", "simt_nn_f32_128x128x16_83a595"),
+            (-(-pieces_m_k4 // 512), tiles_128x128), (pieces_m_k4 * 16,),
             "realign_a+simt_nn_f32_128x128x16_83a595",
         )
     pieces_k_n4 = k * -(-n // 4)
@@ -84,10 +82,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and m >= 256
     ):
         return Choice(
-            10,
-            ("realign_b32x1_92a718", "simt_nn_f32_128x128x16_83a595"),
-            (-(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_n4 * 16,),
+            10, ("realign_b32x1_92a718", "simt_nn_f32_128x128x16_83a595"),
+            (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
             "realign_b+simt_nn_f32_128x128x16_83a595",
         )
     # 11: A and B off 16 bytes: copied, since the product is much more work
@@ -97,11 +93,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            11,
-            ("realign_b32x2_89cb89", "simt_nn_f32_128x128x16_83a595"),
+            11, ("realign_b32x2_89cb89", "simt_nn_f32_128x128x16_83a595"),
             (-(-pieces_m_k4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_m_k4 * 16, pieces_k_n4 * 16),
-            "realign_ab+simt_nn_f32_128x128x16_83a595",
+            (pieces_m_k4 * 16, pieces_k_n4 * 16), "realign_ab+simt_nn_f32_128x128x16_83a595",
         )
     tiles_64x256 = -(-m // 64) * -(-n // 256)
     # 12: B off 16 bytes: copied, since the product is much more work
@@ -110,10 +104,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_64x256 * 4 and align_b < 16 and m >= 256
     ):
         return Choice(
-            12,
-            ("realign_b32x1_92a718", "simt_nn_f32_64x256x8_0db658"),
-            (-(-pieces_k_n4 // 512), tiles_64x256),
-            (pieces_k_n4 * 16,),
+            12, ("realign_b32x1_92a718", "simt_nn_f32_64x256x8_0db658"),
+            (-(-pieces_k_n4 // 512), tiles_64x256), (pieces_k_n4 * 16,),
             "realign_b+simt_nn_f32_64x256x8_0db658",
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
@@ -123,10 +115,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 3 <= tiles_32x64 * 4 and align_a < 16 and n >= 256
     ):
         return Choice(
-            13,
-            ("realign_b32x1_92a718", "simt_nn_f32_32x64x16_70b665"),
-            (-(-pieces_m_k4 // 512), tiles_32x64),
-            (pieces_m_k4 * 16,),
+            13, ("realign_b32x1_92a718", "simt_nn_f32_32x64x16_70b665"),
+            (-(-pieces_m_k4 // 512), tiles_32x64), (pieces_m_k4 * 16,),
             "realign_a+simt_nn_f32_32x64x16_70b665",
         )
     # 14: B off 16 bytes: copied, since the product is much more work
@@ -135,10 +125,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 3 <= tiles_32x64 * 4 and align_b < 16 and m >= 256
     ):
         return Choice(
-            14,
-            ("realign_b32x1_92a718", "simt_nn_f32_32x64x16_70b665"),
-            (-(-pieces_k_n4 // 512), tiles_32x64),
-            (pieces_k_n4 * 16,),
+            14, ("realign_b32x1_92a718", "simt_nn_f32_32x64x16_70b665"),
+            (-(-pieces_k_n4 // 512), tiles_32x64), (pieces_k_n4 * 16,),
             "realign_b+simt_nn_f32_32x64x16_70b665",
         )
     # 15: A and B off 16 bytes: copied, since the product is much more work
@@ -148,11 +136,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            15,
-            ("realign_b32x2_89cb89", "simt_nn_f32_32x64x16_70b665"),
+            15, ("realign_b32x2_89cb89", "simt_nn_f32_32x64x16_70b665"),
             (-(-pieces_m_k4 // 512) + -(-pieces_k_n4 // 512), tiles_32x64),
-            (pieces_m_k4 * 16, pieces_k_n4 * 16),
-            "realign_ab+simt_nn_f32_32x64x16_70b665",
+            (pieces_m_k4 * 16, pieces_k_n4 * 16), "realign_ab+simt_nn_f32_32x64x16_70b665",
         )
     # 16: the largest tile that gives 6/4 of the SMs one
     if align_b >= 16 and tiles_64x256 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_64x256 * 4:
@@ -246,10 +232,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and n >= 256
     ):
         return Choice(
-            9,
-            ("realign_b32x1_92a718", "simt_nn_f32_128x128x16_83a595"),
-            (-(-pieces_m_k4 // 512), tiles_128x128),
-            (pieces_m_k4 * 16,),
+            9, ("realign_b32x1_92a718", "simt_nn_f32_128x128x16_83a595"),
+            (-(-pieces_m_k4 // 512), tiles_128x128), (pieces_m_k4 * 16,),
             "realign_a+simt_nn_f32_128x128x16_83a595",
         )
     pieces_k_n4 = k * -(-n // 4)
@@ -260,10 +244,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and m >= 256
     ):
         return Choice(
-            10,
-            ("realign_b32x1_92a718", "simt_nn_f32_128x128x16_83a595"),
-            (-(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_n4 * 16,),
+            10, ("realign_b32x1_92a718", "simt_nn_f32_128x128x16_83a595"),
+            (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
             "realign_b+simt_nn_f32_128x128x16_83a595",
         )
     # 11: A and B off 16 bytes: copied, since the product is much more work
@@ -273,11 +255,9 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            11,
-            ("realign_b32x2_89cb89", "simt_nn_f32_128x128x16_83a595"),
+            11, ("realign_b32x2_89cb89", "simt_nn_f32_128x128x16_83a595"),
             (-(-pieces_m_k4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_m_k4 * 16, pieces_k_n4 * 16),
-            "realign_ab+simt_nn_f32_128x128x16_83a595",
+            (pieces_m_k4 * 16, pieces_k_n4 * 16), "realign_ab+simt_nn_f32_128x128x16_83a595",
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 20: M <= 8: the weight streams once

@@ -76,10 +76,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            20,
-            ("realign_b16x1_7953b4", "mma_nn_bf16_64x128x64_279d8f"),
-            (-(-pieces_m_k8 // 512), tiles_64x128),
-            (pieces_m_k8 * 16,),
+            20, ("realign_b16x1_7953b4", "mma_nn_bf16_64x128x64_279d8f"),
+            (-(-pieces_m_k8 // 512), tiles_64x128), (pieces_m_k8 * 16,),
             "realign_a+mma_nn_bf16_64x128x64_279d8f",
         )
     # 27: A off 16 bytes: copied, since the product is much more work
@@ -89,10 +87,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            27,
-            ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
-            (-(-pieces_m_k8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16,),
+            27, ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
+            (-(-pieces_m_k8 // 512), tiles_128x128), (pieces_m_k8 * 16,),
             "realign_a+mma_nn_bf16_128x128x64_2f2055",
         )
     pieces_k_n8 = k * -(-n // 8)
@@ -103,10 +99,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            28,
-            ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
-            (-(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_n8 * 16,),
+            28, ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
             "realign_b+mma_nn_bf16_128x128x64_2f2055",
         )
     # 29: A and B off 16 bytes: copied, since the product is much more work
@@ -117,11 +111,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            29,
-            ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_2f2055"),
+            29, ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_2f2055"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16, pieces_k_n8 * 16),
-            "realign_ab+mma_nn_bf16_128x128x64_2f2055",
+            (pieces_m_k8 * 16, pieces_k_n8 * 16), "realign_ab+mma_nn_bf16_128x128x64_2f2055",
         )
     # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
@@ -186,10 +178,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            27,
-            ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
-            (-(-pieces_m_k8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16,),
+            27, ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
+            (-(-pieces_m_k8 // 512), tiles_128x128), (pieces_m_k8 * 16,),
             "realign_a+mma_nn_bf16_128x128x64_2f2055",
         )
     pieces_k_n8 = k * -(-n // 8)
@@ -200,10 +190,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            28,
-            ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
-            (-(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_n8 * 16,),
+            28, ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
             "realign_b+mma_nn_bf16_128x128x64_2f2055",
         )
     # 29: A and B off 16 bytes: copied, since the product is much more work
@@ -214,11 +202,9 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            29,
-            ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_2f2055"),
+            29, ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_2f2055"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16, pieces_k_n8 * 16),
-            "realign_ab+mma_nn_bf16_128x128x64_2f2055",
+            (pieces_m_k8 * 16, pieces_k_n8 * 16), "realign_ab+mma_nn_bf16_128x128x64_2f2055",
         )
     # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
@@ -287,10 +273,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and k >= 64 and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            7,
-            ("wgmma_nn_bf16_128x256x64_21d1cf",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            7, ("wgmma_nn_bf16_128x256x64_21d1cf",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     tiles_192x128 = -(-m // 192) * -(-n // 128)
@@ -301,10 +284,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and k >= 64 and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            8,
-            ("wgmma_nn_bf16_192x128x64_743440",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            8, ("wgmma_nn_bf16_192x128x64_743440",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 9: the largest tile that gives 3/4 of the SMs one
@@ -314,10 +294,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 224) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            9,
-            ("wgmma_nn_bf16_128x224x64_9c36e6",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            9, ("wgmma_nn_bf16_128x224x64_9c36e6",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 10: the largest tile that gives 3/4 of the SMs one
@@ -327,10 +304,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            10,
-            ("wgmma_nn_bf16_128x128x64_b78178",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            10, ("wgmma_nn_bf16_128x128x64_b78178",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
     # 11: the largest tile that gives 3/4 of the SMs one
@@ -340,10 +314,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 112) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x112 * 1 * 4
     ):
         return Choice(
-            11,
-            ("wgmma_nn_bf16_128x112x64_256c5b",),
-            (min(tiles_128x112, sms // 1) * 1,),
-            (),
+            11, ("wgmma_nn_bf16_128x112x64_256c5b",), (min(tiles_128x112, sms // 1) * 1,), (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 12: the largest tile that gives 3/4 of the SMs one
@@ -353,10 +324,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            12,
-            ("wgmma_nn_bf16_128x64x64_abd4be",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            12, ("wgmma_nn_bf16_128x64x64_abd4be",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 13: the largest tile that gives 3/4 of the SMs one
     if (
@@ -365,10 +333,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            13,
-            ("wgmma_nn_bf16_64x128x64_2e86fc",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            13, ("wgmma_nn_bf16_64x128x64_2e86fc",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 14: the largest tile that gives 3/4 of the SMs one
@@ -386,10 +351,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
         return Choice(
-            15,
-            ("wgmma_nn_bf16_64x32x128_ff9e9b",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            15, ("wgmma_nn_bf16_64x32x128_ff9e9b",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 16: few outputs: the smallest tile
@@ -399,10 +361,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
         return Choice(
-            16,
-            ("wgmma_nn_bf16_64x16x256_9a1dd4",),
-            (min(tiles_64x16, sms // 1) * 1,),
-            (),
+            16, ("wgmma_nn_bf16_64x16x256_9a1dd4",), (min(tiles_64x16, sms // 1) * 1,), (),
         )
     # 17: the largest tile that gives 2/4 of the SMs one
     if (
@@ -427,10 +386,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            20,
-            ("realign_b16x1_7953b4", "mma_nn_bf16_64x128x64_279d8f"),
-            (-(-pieces_m_k8 // 512), tiles_64x128),
-            (pieces_m_k8 * 16,),
+            20, ("realign_b16x1_7953b4", "mma_nn_bf16_64x128x64_279d8f"),
+            (-(-pieces_m_k8 // 512), tiles_64x128), (pieces_m_k8 * 16,),
             "realign_a+mma_nn_bf16_64x128x64_279d8f",
         )
     # 21: A off 16 bytes: copied, since the product is much more work
@@ -442,10 +399,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            21,
-            ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_21d1cf"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_m_k8 * 16,),
+            21, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_21d1cf"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_m_k8 * 16,),
             "realign_a+wgmma_nn_bf16_128x256x64_21d1cf",
         )
     pieces_k_n8 = k * -(-n // 8)
@@ -458,10 +413,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            22,
-            ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_21d1cf"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_k_n8 * 16,),
+            22, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_21d1cf"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_n8 * 16,),
             "realign_b+wgmma_nn_bf16_128x256x64_21d1cf",
         )
     # 23: A and B off 16 bytes: copied, since the product is much more work
@@ -473,11 +426,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and n >= 512 and m >= 512
     ):
         return Choice(
-            23,
-            ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_21d1cf"),
+            23, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_21d1cf"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_m_k8 * 16, pieces_k_n8 * 16),
-            "realign_ab+wgmma_nn_bf16_128x256x64_21d1cf",
+            (pieces_m_k8 * 16, pieces_k_n8 * 16), "realign_ab+wgmma_nn_bf16_128x256x64_21d1cf",
         )
     # 24: A off 16 bytes: copied, since the product is much more work
     if (
@@ -488,10 +439,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            24,
-            ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_b78178"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_m_k8 * 16,),
+            24, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_b78178"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_m_k8 * 16,),
             "realign_a+wgmma_nn_bf16_128x128x64_b78178",
         )
     # 25: B off 16 bytes: copied, since the product is much more work
@@ -503,10 +452,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            25,
-            ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_b78178"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_k_n8 * 16,),
+            25, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_b78178"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_n8 * 16,),
             "realign_b+wgmma_nn_bf16_128x128x64_b78178",
         )
     # 26: A and B off 16 bytes: copied, since the product is much more work
@@ -518,11 +465,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and n >= 512 and m >= 512
     ):
         return Choice(
-            26,
-            ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_b78178"),
+            26, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_b78178"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_m_k8 * 16, pieces_k_n8 * 16),
-            "realign_ab+wgmma_nn_bf16_128x128x64_b78178",
+            (pieces_m_k8 * 16, pieces_k_n8 * 16), "realign_ab+wgmma_nn_bf16_128x128x64_b78178",
         )
     # 27: A off 16 bytes: copied, since the product is much more work
     if (
@@ -531,10 +476,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            27,
-            ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
-            (-(-pieces_m_k8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16,),
+            27, ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
+            (-(-pieces_m_k8 // 512), tiles_128x128), (pieces_m_k8 * 16,),
             "realign_a+mma_nn_bf16_128x128x64_2f2055",
         )
     # 28: B off 16 bytes: copied, since the product is much more work
@@ -544,10 +487,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            28,
-            ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
-            (-(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_n8 * 16,),
+            28, ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
             "realign_b+mma_nn_bf16_128x128x64_2f2055",
         )
     # 29: A and B off 16 bytes: copied, since the product is much more work
@@ -558,11 +499,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            29,
-            ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_2f2055"),
+            29, ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_2f2055"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16, pieces_k_n8 * 16),
-            "realign_ab+mma_nn_bf16_128x128x64_2f2055",
+            (pieces_m_k8 * 16, pieces_k_n8 * 16), "realign_ab+mma_nn_bf16_128x128x64_2f2055",
         )
     # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:

@@ -22,10 +22,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            0,
-            ("wgmma_nn_bf16_64x128x64_2e86fc",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            0, ("wgmma_nn_bf16_64x128x64_2e86fc",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 1: measured at 1 problem: 3 % faster than the next
@@ -43,10 +40,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            2,
-            ("wgmma_nn_bf16_128x224x64_9c36e6",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            2, ("wgmma_nn_bf16_128x224x64_9c36e6",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 3: measured at 1 problem: 4 % faster than the next
@@ -88,10 +82,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4095
     ):
         return Choice(
-            7,
-            ("wgmma_nn_bf16_128x64x64_abd4be",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            7, ("wgmma_nn_bf16_128x64x64_abd4be",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 8: not measured: as the nearest measured problem
     if (
@@ -101,10 +92,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            8,
-            ("wgmma_nn_bf16_64x128x64_2e86fc",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            8, ("wgmma_nn_bf16_64x128x64_2e86fc",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     # 9: measured at 2 problems: 2 % faster than the next
     if (
@@ -136,10 +124,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            12,
-            ("wgmma_nn_bf16_128x128x64_b78178",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            12, ("wgmma_nn_bf16_128x128x64_b78178",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 13: measured at 8 problems: 3 % faster than the next
@@ -149,10 +134,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and m >= 1449 and m <= 5792 and n >= 1774 and k >= 2173
     ):
         return Choice(
-            13,
-            ("wgmma_nn_bf16_128x256x64_21d1cf",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            13, ("wgmma_nn_bf16_128x256x64_21d1cf",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     # 14: measured at 1 problem: 6 % faster than the next
     if (
@@ -161,10 +143,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 16) * 8 <= 4294967295 and m >= 5 and m <= 8 and n <= 876 and k <= 443
     ):
         return Choice(
-            14,
-            ("wgmma_nn_bf16_64x16x256_9a1dd4",),
-            (min(tiles_64x16, sms // 1) * 1,),
-            (),
+            14, ("wgmma_nn_bf16_64x16x256_9a1dd4",), (min(tiles_64x16, sms // 1) * 1,), (),
         )
     # 15: measured at 2 problems: 1 % faster than the next
     if (
@@ -174,10 +153,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 3547
     ):
         return Choice(
-            15,
-            ("wgmma_nn_bf16_64x128x64_2e86fc",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            15, ("wgmma_nn_bf16_64x128x64_2e86fc",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     # 16: measured at 2 problems: 4 % faster than the next
     if (
@@ -186,10 +162,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and m >= 257 and m <= 5792 and n >= 5793 and k >= 4526
     ):
         return Choice(
-            16,
-            ("wgmma_nn_bf16_128x256x64_21d1cf",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            16, ("wgmma_nn_bf16_128x256x64_21d1cf",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     # 17: measured at 2 problems: 1 % faster than the next
     if (
@@ -198,10 +171,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 224) * 8 <= 4294967295 and m >= 5793 and n >= 1774 and k >= 6401
     ):
         return Choice(
-            17,
-            ("wgmma_nn_bf16_128x224x64_9c36e6",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            17, ("wgmma_nn_bf16_128x224x64_9c36e6",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 18: measured at 1 problem: 44 % faster than the next
@@ -211,10 +181,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and m >= 2479 and m <= 3505 and n <= 1773 and k >= 3547
     ):
         return Choice(
-            18,
-            ("wgmma_nn_bf16_192x128x64_743440",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            18, ("wgmma_nn_bf16_192x128x64_743440",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     # 19: measured at 1 problem: 6 % faster than the next
     if (
@@ -224,10 +191,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            19,
-            ("wgmma_nn_bf16_64x32x128_ff9e9b",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            19, ("wgmma_nn_bf16_64x32x128_ff9e9b",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 20: not measured: as the nearest measured problem
     if (
@@ -236,10 +200,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 1449 and m <= 2478 and k >= 4526 and k <= 6400
     ):
         return Choice(
-            20,
-            ("wgmma_nn_bf16_128x128x64_b78178",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            20, ("wgmma_nn_bf16_128x128x64_b78178",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 21: measured at 1 problem: 2 % faster than the next
     if (
@@ -249,10 +210,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            21,
-            ("wgmma_nn_bf16_64x32x128_ff9e9b",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            21, ("wgmma_nn_bf16_64x32x128_ff9e9b",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 22: measured at 3 problems: 3 % faster than the next
     if (
@@ -262,10 +220,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            22,
-            ("wgmma_nn_bf16_128x256x64_21d1cf",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            22, ("wgmma_nn_bf16_128x256x64_21d1cf",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     # 23: measured at 3 problems: 2 % faster than the next
     if (
@@ -274,10 +229,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 5793 and n <= 1011
     ):
         return Choice(
-            23,
-            ("wgmma_nn_bf16_128x128x64_b78178",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            23, ("wgmma_nn_bf16_128x128x64_b78178",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 24: measured at 3 problems: 1.3 % behind the best
@@ -299,10 +251,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 33 and m <= 64 and n >= 1774 and k <= 2172
     ):
         return Choice(
-            26,
-            ("wgmma_nn_bf16_64x32x128_ff9e9b",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            26, ("wgmma_nn_bf16_64x32x128_ff9e9b",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 27: measured at 1 problem: 7 % faster than the next
     if (
@@ -311,10 +260,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 257 and m <= 724 and n <= 627 and k <= 2172
     ):
         return Choice(
-            27,
-            ("wgmma_nn_bf16_64x32x128_ff9e9b",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            27, ("wgmma_nn_bf16_64x32x128_ff9e9b",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 28: measured at 3 problems: 2 % faster than the next
     if (
@@ -323,10 +269,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 2479 and n <= 1773 and k >= 444 and k <= 2172
     ):
         return Choice(
-            28,
-            ("wgmma_nn_bf16_128x128x64_b78178",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            28, ("wgmma_nn_bf16_128x128x64_b78178",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 29: measured at 5 problems: 7 % faster than the next
     if (
@@ -343,10 +286,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            30,
-            ("wgmma_nn_bf16_128x112x64_256c5b",),
-            (min(tiles_128x112, sms // 1) * 1,),
-            (),
+            30, ("wgmma_nn_bf16_128x112x64_256c5b",), (min(tiles_128x112, sms // 1) * 1,), (),
         )
     # 31: measured at 4 problems: 5 % faster than the next
     if (
@@ -356,10 +296,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            31,
-            ("wgmma_nn_bf16_64x16x256_9a1dd4",),
-            (min(tiles_64x16, sms // 1) * 1,),
-            (),
+            31, ("wgmma_nn_bf16_64x16x256_9a1dd4",), (min(tiles_64x16, sms // 1) * 1,), (),
         )
     # 32: measured at 1 problem: 15 % faster than the next
     if (
@@ -368,10 +305,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 129 and m <= 724 and n >= 5793 and k >= 4526
     ):
         return Choice(
-            32,
-            ("wgmma_nn_bf16_128x128x64_b78178",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            32, ("wgmma_nn_bf16_128x128x64_b78178",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 33: measured at 2 problems: 3 % faster than the next
     if (
@@ -381,10 +315,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 4096
     ):
         return Choice(
-            33,
-            ("wgmma_nn_bf16_128x256x64_21d1cf",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            33, ("wgmma_nn_bf16_128x256x64_21d1cf",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     # 34: measured at 1 problem: 4 % faster than the next
     if (
@@ -393,10 +324,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and m >= 2479 and m <= 5792 and n <= 876 and k >= 2173
     ):
         return Choice(
-            34,
-            ("wgmma_nn_bf16_192x128x64_743440",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            34, ("wgmma_nn_bf16_192x128x64_743440",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     # 35: measured at 1 problem: 8 % faster than the next
     if (
@@ -413,10 +341,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            36,
-            ("wgmma_nn_bf16_128x64x64_abd4be",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            36, ("wgmma_nn_bf16_128x64x64_abd4be",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 37: measured at 4 problems: 2 % faster than the next
     if (
@@ -426,10 +351,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            37,
-            ("wgmma_nn_bf16_128x256x64_21d1cf",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            37, ("wgmma_nn_bf16_128x256x64_21d1cf",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     # 38: measured at 3 problems: 10 % faster than the next
     if (
@@ -438,10 +360,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 129 and m <= 256 and n <= 1773 and k >= 444
     ):
         return Choice(
-            38,
-            ("wgmma_nn_bf16_64x32x128_ff9e9b",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            38, ("wgmma_nn_bf16_64x32x128_ff9e9b",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 39: measured at 2 problems: 5 % faster than the next
     if (
@@ -469,10 +388,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            42,
-            ("wgmma_nn_bf16_128x224x64_9c36e6",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            42, ("wgmma_nn_bf16_128x224x64_9c36e6",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     # 43: measured at 3 problems: 22 % faster than the next
     if (
@@ -488,10 +404,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and m >= 129 and m <= 256 and n >= 1774 and n <= 5792
     ):
         return Choice(
-            44,
-            ("wgmma_nn_bf16_128x64x64_abd4be",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            44, ("wgmma_nn_bf16_128x64x64_abd4be",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 45: measured at 4 problems: 6 % faster than the next
@@ -507,10 +420,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 16) * 8 <= 4294967295 and m >= 33 and m <= 128 and n <= 1773
     ):
         return Choice(
-            46,
-            ("wgmma_nn_bf16_64x16x256_9a1dd4",),
-            (min(tiles_64x16, sms // 1) * 1,),
-            (),
+            46, ("wgmma_nn_bf16_64x16x256_9a1dd4",), (min(tiles_64x16, sms // 1) * 1,), (),
         )
     # 47: measured at 5 problems: 4 % faster than the next
     if (
@@ -519,10 +429,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 1449 and k >= 887 and k <= 4525
     ):
         return Choice(
-            47,
-            ("wgmma_nn_bf16_128x128x64_b78178",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            47, ("wgmma_nn_bf16_128x128x64_b78178",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 48: measured at 3 problems: 13 % faster than the next
     if (
@@ -531,10 +438,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 257 and n >= 1774
     ):
         return Choice(
-            48,
-            ("wgmma_nn_bf16_128x128x64_b78178",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            48, ("wgmma_nn_bf16_128x128x64_b78178",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 49: measured at 5 problems: as fast as the best
     if (
@@ -556,10 +460,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and m >= 1449 and k >= 1255
     ):
         return Choice(
-            51,
-            ("wgmma_nn_bf16_192x128x64_743440",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            51, ("wgmma_nn_bf16_192x128x64_743440",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     # 52: measured at 15 problems: 5 % faster than the next
     if (
@@ -574,10 +475,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
     ):
         return Choice(
-            53,
-            ("wgmma_nn_bf16_64x128x64_2e86fc",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            53, ("wgmma_nn_bf16_64x128x64_2e86fc",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     # 54: measured at 1 problem: 111 % faster than the next
     if (

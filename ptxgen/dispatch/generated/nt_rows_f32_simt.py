@@ -61,10 +61,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and n >= 256
     ):
         return Choice(
-            8,
-            ("realign_b32x1_92a718", "simt_nt_f32_128x128x16_2949eb"),
-            (-(-pieces_m_k4 // 512), tiles_128x128),
-            (pieces_m_k4 * 16,),
+            8, ("realign_b32x1_92a718", "simt_nt_f32_128x128x16_2949eb"),
+            (-(-pieces_m_k4 // 512), tiles_128x128), (pieces_m_k4 * 16,),
             "realign_a+simt_nt_f32_128x128x16_2949eb",
         )
     pieces_n_k4 = n * -(-k // 4)
@@ -75,10 +73,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and m >= 256
     ):
         return Choice(
-            9,
-            ("realign_b32x1_92a718", "simt_nt_f32_128x128x16_2949eb"),
-            (-(-pieces_n_k4 // 512), tiles_128x128),
-            (pieces_n_k4 * 16,),
+            9, ("realign_b32x1_92a718", "simt_nt_f32_128x128x16_2949eb"),
+            (-(-pieces_n_k4 // 512), tiles_128x128), (pieces_n_k4 * 16,),
             "realign_b+simt_nt_f32_128x128x16_2949eb",
         )
     # 10: A and B off 16 bytes: copied, since the product is much more work
@@ -88,11 +84,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            10,
-            ("realign_b32x2_89cb89", "simt_nt_f32_128x128x16_2949eb"),
+            10, ("realign_b32x2_89cb89", "simt_nt_f32_128x128x16_2949eb"),
             (-(-pieces_m_k4 // 512) + -(-pieces_n_k4 // 512), tiles_128x128),
-            (pieces_m_k4 * 16, pieces_n_k4 * 16),
-            "realign_ab+simt_nt_f32_128x128x16_2949eb",
+            (pieces_m_k4 * 16, pieces_n_k4 * 16), "realign_ab+simt_nt_f32_128x128x16_2949eb",
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 11: A off 16 bytes: copied, since the product is much more work
@@ -101,10 +95,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 3 <= tiles_64x32 * 4 and align_a < 16 and n >= 256
     ):
         return Choice(
-            11,
-            ("realign_b32x1_92a718", "simt_nt_f32_64x32x16_5b298c"),
-            (-(-pieces_m_k4 // 512), tiles_64x32),
-            (pieces_m_k4 * 16,),
+            11, ("realign_b32x1_92a718", "simt_nt_f32_64x32x16_5b298c"),
+            (-(-pieces_m_k4 // 512), tiles_64x32), (pieces_m_k4 * 16,),
             "realign_a+simt_nt_f32_64x32x16_5b298c",
         )
     # 12: B off 16 bytes: copied, since the product is much more work
@@ -113,10 +105,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 3 <= tiles_64x32 * 4 and align_b < 16 and m >= 256
     ):
         return Choice(
-            12,
-            ("realign_b32x1_92a718", "simt_nt_f32_64x32x16_5b298c"),
-            (-(-pieces_n_k4 // 512), tiles_64x32),
-            (pieces_n_k4 * 16,),
+            12, ("realign_b32x1_92a718", "simt_nt_f32_64x32x16_5b298c"),
+            (-(-pieces_n_k4 // 512), tiles_64x32), (pieces_n_k4 * 16,),
             "realign_b+simt_nt_f32_64x32x16_5b298c",
         )
     # 13: A and B off 16 bytes: copied, since the product is much more work
@@ -126,11 +116,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            13,
-            ("realign_b32x2_89cb89", "simt_nt_f32_64x32x16_5b298c"),
+            13, ("realign_b32x2_89cb89", "simt_nt_f32_64x32x16_5b298c"),
             (-(-pieces_m_k4 // 512) + -(-pieces_n_k4 // 512), tiles_64x32),
-            (pieces_m_k4 * 16, pieces_n_k4 * 16),
-            "realign_ab+simt_nt_f32_64x32x16_5b298c",
+            (pieces_m_k4 * 16, pieces_n_k4 * 16), "realign_ab+simt_nt_f32_64x32x16_5b298c",
         )
     # 14: the largest tile that gives 6/4 of the SMs one
     if tiles_128x128 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_128x128 * 4:
@@ -236,10 +224,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and n >= 256
     ):
         return Choice(
-            8,
-            ("realign_b32x1_92a718", "simt_nt_f32_128x128x16_2949eb"),
-            (-(-pieces_m_k4 // 512), tiles_128x128),
-            (pieces_m_k4 * 16,),
+            8, ("realign_b32x1_92a718", "simt_nt_f32_128x128x16_2949eb"),
+            (-(-pieces_m_k4 // 512), tiles_128x128), (pieces_m_k4 * 16,),
             "realign_a+simt_nt_f32_128x128x16_2949eb",
         )
     pieces_n_k4 = n * -(-k // 4)
@@ -250,10 +236,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and m >= 256
     ):
         return Choice(
-            9,
-            ("realign_b32x1_92a718", "simt_nt_f32_128x128x16_2949eb"),
-            (-(-pieces_n_k4 // 512), tiles_128x128),
-            (pieces_n_k4 * 16,),
+            9, ("realign_b32x1_92a718", "simt_nt_f32_128x128x16_2949eb"),
+            (-(-pieces_n_k4 // 512), tiles_128x128), (pieces_n_k4 * 16,),
             "realign_b+simt_nt_f32_128x128x16_2949eb",
         )
     # 10: A and B off 16 bytes: copied, since the product is much more work
@@ -263,11 +247,9 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            10,
-            ("realign_b32x2_89cb89", "simt_nt_f32_128x128x16_2949eb"),
+            10, ("realign_b32x2_89cb89", "simt_nt_f32_128x128x16_2949eb"),
             (-(-pieces_m_k4 // 512) + -(-pieces_n_k4 // 512), tiles_128x128),
-            (pieces_m_k4 * 16, pieces_n_k4 * 16),
-            "realign_ab+simt_nt_f32_128x128x16_2949eb",
+            (pieces_m_k4 * 16, pieces_n_k4 * 16), "realign_ab+simt_nt_f32_128x128x16_2949eb",
         )
     # 14: the largest tile that gives 6/4 of the SMs one
     if tiles_128x128 <= 2147483647 and chunks > 1 and sms * 6 <= tiles_128x128 * 4:

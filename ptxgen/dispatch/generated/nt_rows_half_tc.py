@@ -72,10 +72,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            19,
-            ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_865693"),
-            (-(-pieces_m_k8 // 512), tiles_64x128),
-            (pieces_m_k8 * 16,),
+            19, ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_865693"),
+            (-(-pieces_m_k8 // 512), tiles_64x128), (pieces_m_k8 * 16,),
             "realign_a+mma_nt_bf16_64x128x64_865693",
         )
     # 26: A off 16 bytes: copied, since the product is much more work
@@ -85,10 +83,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            26,
-            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
-            (-(-pieces_m_k8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16,),
+            26, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_m_k8 // 512), tiles_128x128), (pieces_m_k8 * 16,),
             "realign_a+mma_nt_bf16_128x128x64_043f53",
         )
     pieces_n_k8 = n * -(-k // 8)
@@ -99,10 +95,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            27,
-            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
-            (-(-pieces_n_k8 // 512), tiles_128x128),
-            (pieces_n_k8 * 16,),
+            27, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_n_k8 // 512), tiles_128x128), (pieces_n_k8 * 16,),
             "realign_b+mma_nt_bf16_128x128x64_043f53",
         )
     # 28: A and B off 16 bytes: copied, since the product is much more work
@@ -113,11 +107,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            28,
-            ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_043f53"),
+            28, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_043f53"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16, pieces_n_k8 * 16),
-            "realign_ab+mma_nt_bf16_128x128x64_043f53",
+            (pieces_m_k8 * 16, pieces_n_k8 * 16), "realign_ab+mma_nt_bf16_128x128x64_043f53",
         )
     # 29: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
@@ -185,10 +177,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            26,
-            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
-            (-(-pieces_m_k8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16,),
+            26, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_m_k8 // 512), tiles_128x128), (pieces_m_k8 * 16,),
             "realign_a+mma_nt_bf16_128x128x64_043f53",
         )
     pieces_n_k8 = n * -(-k // 8)
@@ -199,10 +189,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            27,
-            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
-            (-(-pieces_n_k8 // 512), tiles_128x128),
-            (pieces_n_k8 * 16,),
+            27, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_n_k8 // 512), tiles_128x128), (pieces_n_k8 * 16,),
             "realign_b+mma_nt_bf16_128x128x64_043f53",
         )
     # 28: A and B off 16 bytes: copied, since the product is much more work
@@ -213,11 +201,9 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            28,
-            ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_043f53"),
+            28, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_043f53"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16, pieces_n_k8 * 16),
-            "realign_ab+mma_nt_bf16_128x128x64_043f53",
+            (pieces_m_k8 * 16, pieces_n_k8 * 16), "realign_ab+mma_nt_bf16_128x128x64_043f53",
         )
     # 29: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
@@ -282,10 +268,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and k >= 64 and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            6,
-            ("wgmma_nt_bf16_128x256x64_7a60b5",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            6, ("wgmma_nt_bf16_128x256x64_7a60b5",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     tiles_192x128 = -(-m // 192) * -(-n // 128)
@@ -296,10 +279,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and k >= 64 and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            7,
-            ("wgmma_nt_bf16_192x128x64_bfe691",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            7, ("wgmma_nt_bf16_192x128x64_bfe691",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 8: the largest tile that gives 3/4 of the SMs one
@@ -309,10 +289,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 224) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            8,
-            ("wgmma_nt_bf16_128x224x64_246569",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            8, ("wgmma_nt_bf16_128x224x64_246569",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 9: the largest tile that gives 3/4 of the SMs one
@@ -322,10 +299,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            9,
-            ("wgmma_nt_bf16_128x128x64_14d5e4",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            9, ("wgmma_nt_bf16_128x128x64_14d5e4",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
     # 10: the largest tile that gives 3/4 of the SMs one
@@ -335,10 +309,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 112) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x112 * 1 * 4
     ):
         return Choice(
-            10,
-            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
-            (min(tiles_128x112, sms // 1) * 1,),
-            (),
+            10, ("wgmma_nt_bf16_128x112x64_3dcfd6",), (min(tiles_128x112, sms // 1) * 1,), (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 11: the largest tile that gives 3/4 of the SMs one
@@ -348,10 +319,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            11,
-            ("wgmma_nt_bf16_128x64x64_fba2b7",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            11, ("wgmma_nt_bf16_128x64x64_fba2b7",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 12: the largest tile that gives 3/4 of the SMs one
     if (
@@ -360,10 +328,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            12,
-            ("wgmma_nt_bf16_64x128x64_12c7f7",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            12, ("wgmma_nt_bf16_64x128x64_12c7f7",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 13: the largest tile that gives 3/4 of the SMs one
@@ -381,10 +346,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
         return Choice(
-            14,
-            ("wgmma_nt_bf16_64x32x128_8abf70",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            14, ("wgmma_nt_bf16_64x32x128_8abf70",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 15: few outputs: the smallest tile
@@ -394,10 +356,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
         return Choice(
-            15,
-            ("wgmma_nt_bf16_64x16x128_1e00ce",),
-            (min(tiles_64x16, sms // 1) * 1,),
-            (),
+            15, ("wgmma_nt_bf16_64x16x128_1e00ce",), (min(tiles_64x16, sms // 1) * 1,), (),
         )
     # 16: the largest tile that gives 2/4 of the SMs one
     if (
@@ -422,10 +381,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            19,
-            ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_865693"),
-            (-(-pieces_m_k8 // 512), tiles_64x128),
-            (pieces_m_k8 * 16,),
+            19, ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_865693"),
+            (-(-pieces_m_k8 // 512), tiles_64x128), (pieces_m_k8 * 16,),
             "realign_a+mma_nt_bf16_64x128x64_865693",
         )
     # 20: A off 16 bytes: copied, since the product is much more work
@@ -437,10 +394,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            20,
-            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_7a60b5"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_m_k8 * 16,),
+            20, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_7a60b5"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_m_k8 * 16,),
             "realign_a+wgmma_nt_bf16_128x256x64_7a60b5",
         )
     pieces_n_k8 = n * -(-k // 8)
@@ -453,10 +408,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            21,
-            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_7a60b5"),
-            (-(-pieces_n_k8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_n_k8 * 16,),
+            21, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_7a60b5"),
+            (-(-pieces_n_k8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_n_k8 * 16,),
             "realign_b+wgmma_nt_bf16_128x256x64_7a60b5",
         )
     # 22: A and B off 16 bytes: copied, since the product is much more work
@@ -468,11 +421,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and n >= 512 and m >= 512
     ):
         return Choice(
-            22,
-            ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_7a60b5"),
+            22, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_7a60b5"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_m_k8 * 16, pieces_n_k8 * 16),
-            "realign_ab+wgmma_nt_bf16_128x256x64_7a60b5",
+            (pieces_m_k8 * 16, pieces_n_k8 * 16), "realign_ab+wgmma_nt_bf16_128x256x64_7a60b5",
         )
     # 23: A off 16 bytes: copied, since the product is much more work
     if (
@@ -483,10 +434,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            23,
-            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_14d5e4"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_m_k8 * 16,),
+            23, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_14d5e4"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_m_k8 * 16,),
             "realign_a+wgmma_nt_bf16_128x128x64_14d5e4",
         )
     # 24: B off 16 bytes: copied, since the product is much more work
@@ -498,10 +447,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            24,
-            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_14d5e4"),
-            (-(-pieces_n_k8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_n_k8 * 16,),
+            24, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_14d5e4"),
+            (-(-pieces_n_k8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_n_k8 * 16,),
             "realign_b+wgmma_nt_bf16_128x128x64_14d5e4",
         )
     # 25: A and B off 16 bytes: copied, since the product is much more work
@@ -513,11 +460,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and n >= 512 and m >= 512
     ):
         return Choice(
-            25,
-            ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_14d5e4"),
+            25, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_14d5e4"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_m_k8 * 16, pieces_n_k8 * 16),
-            "realign_ab+wgmma_nt_bf16_128x128x64_14d5e4",
+            (pieces_m_k8 * 16, pieces_n_k8 * 16), "realign_ab+wgmma_nt_bf16_128x128x64_14d5e4",
         )
     # 26: A off 16 bytes: copied, since the product is much more work
     if (
@@ -526,10 +471,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            26,
-            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
-            (-(-pieces_m_k8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16,),
+            26, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_m_k8 // 512), tiles_128x128), (pieces_m_k8 * 16,),
             "realign_a+mma_nt_bf16_128x128x64_043f53",
         )
     # 27: B off 16 bytes: copied, since the product is much more work
@@ -539,10 +482,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            27,
-            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
-            (-(-pieces_n_k8 // 512), tiles_128x128),
-            (pieces_n_k8 * 16,),
+            27, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            (-(-pieces_n_k8 // 512), tiles_128x128), (pieces_n_k8 * 16,),
             "realign_b+mma_nt_bf16_128x128x64_043f53",
         )
     # 28: A and B off 16 bytes: copied, since the product is much more work
@@ -553,11 +494,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            28,
-            ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_043f53"),
+            28, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_043f53"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128),
-            (pieces_m_k8 * 16, pieces_n_k8 * 16),
-            "realign_ab+mma_nt_bf16_128x128x64_043f53",
+            (pieces_m_k8 * 16, pieces_n_k8 * 16), "realign_ab+mma_nt_bf16_128x128x64_043f53",
         )
     # 29: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:

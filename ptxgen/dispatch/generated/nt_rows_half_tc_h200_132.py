@@ -22,10 +22,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            0,
-            ("wgmma_nt_bf16_128x224x64_246569",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            0, ("wgmma_nt_bf16_128x224x64_246569",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     tiles_128x112 = -(-m // 128) * -(-n // 112)
     # 1: not measured: as the nearest measured problem
@@ -36,10 +33,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 10836
     ):
         return Choice(
-            1,
-            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
-            (min(tiles_128x112, sms // 1) * 1,),
-            (),
+            1, ("wgmma_nt_bf16_128x112x64_3dcfd6",), (min(tiles_128x112, sms // 1) * 1,), (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 2: measured at 1 problem: 2 % faster than the next
@@ -49,10 +43,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and m >= 725 and n >= 26842
     ):
         return Choice(
-            2,
-            ("wgmma_nt_bf16_192x128x64_bfe691",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            2, ("wgmma_nt_bf16_192x128x64_bfe691",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     # 3: measured at 1 problem: 3 % faster than the next
     if (
@@ -61,10 +52,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 112) * 8 <= 4294967295 and m >= 5793 and n >= 1774 and n <= 5792 and k >= 6401
     ):
         return Choice(
-            3,
-            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
-            (min(tiles_128x112, sms // 1) * 1,),
-            (),
+            3, ("wgmma_nt_bf16_128x112x64_3dcfd6",), (min(tiles_128x112, sms // 1) * 1,), (),
         )
     tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 4: measured at 7 problems: 10 % faster than the next
@@ -82,10 +70,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            5,
-            ("wgmma_nt_bf16_128x128x64_14d5e4",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            5, ("wgmma_nt_bf16_128x128x64_14d5e4",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 6: measured at 1 problem: 45 % faster than the next
     if (
@@ -94,10 +79,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and m >= 2479 and m <= 3505 and n <= 1773 and k >= 3548
     ):
         return Choice(
-            6,
-            ("wgmma_nt_bf16_192x128x64_bfe691",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            6, ("wgmma_nt_bf16_192x128x64_bfe691",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     # 7: measured at 1 problem: 1 % faster than the next
     if (
@@ -107,10 +89,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887 and k <= 6400
     ):
         return Choice(
-            7,
-            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
-            (min(tiles_128x112, sms // 1) * 1,),
-            (),
+            7, ("wgmma_nt_bf16_128x112x64_3dcfd6",), (min(tiles_128x112, sms // 1) * 1,), (),
         )
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 8: measured at 3 problems: 2 % faster than the next
@@ -121,10 +100,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            8,
-            ("wgmma_nt_bf16_128x256x64_7a60b5",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            8, ("wgmma_nt_bf16_128x256x64_7a60b5",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 9: measured at 1 problem: 3 % faster than the next
@@ -141,10 +117,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 224) * 8 <= 4294967295 and m >= 5793 and n >= 5793 and k >= 6401
     ):
         return Choice(
-            10,
-            ("wgmma_nt_bf16_128x224x64_246569",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            10, ("wgmma_nt_bf16_128x224x64_246569",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     # 11: measured at 4 problems: 4 % faster than the next
     if (
@@ -153,10 +126,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and m >= 257 and n >= 5793 and k >= 6401
     ):
         return Choice(
-            11,
-            ("wgmma_nt_bf16_128x256x64_7a60b5",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            11, ("wgmma_nt_bf16_128x256x64_7a60b5",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 12: measured at 2 problems: 1.3 % behind the best
@@ -167,10 +137,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            12,
-            ("wgmma_nt_bf16_128x64x64_fba2b7",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            12, ("wgmma_nt_bf16_128x64x64_fba2b7",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 13: measured at 1 problem: 7 % faster than the next
@@ -187,10 +154,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            14,
-            ("wgmma_nt_bf16_128x64x64_fba2b7",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            14, ("wgmma_nt_bf16_128x64x64_fba2b7",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 15: measured at 3 problems: 4 % faster than the next
@@ -200,10 +164,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 65 and m <= 128 and n <= 1773 and k <= 2172
     ):
         return Choice(
-            15,
-            ("wgmma_nt_bf16_64x32x128_8abf70",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            15, ("wgmma_nt_bf16_64x32x128_8abf70",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 16: measured at 11 problems: 1 % faster than the next
     if (
@@ -225,10 +186,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            18,
-            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
-            (min(tiles_128x112, sms // 1) * 1,),
-            (),
+            18, ("wgmma_nt_bf16_128x112x64_3dcfd6",), (min(tiles_128x112, sms // 1) * 1,), (),
         )
     # 19: measured at 1 problem: 7 % faster than the next
     if (
@@ -237,10 +195,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 33 and n >= 26842
     ):
         return Choice(
-            19,
-            ("wgmma_nt_bf16_128x128x64_14d5e4",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            19, ("wgmma_nt_bf16_128x128x64_14d5e4",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 20: measured at 3 problems: 3 % faster than the next
     if (
@@ -250,10 +205,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 3547
     ):
         return Choice(
-            20,
-            ("wgmma_nt_bf16_64x32x128_8abf70",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            20, ("wgmma_nt_bf16_64x32x128_8abf70",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 21: measured at 1 problem: 12 % faster than the next
     if (
@@ -263,10 +215,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 3547
     ):
         return Choice(
-            21,
-            ("wgmma_nt_bf16_128x112x64_3dcfd6",),
-            (min(tiles_128x112, sms // 1) * 1,),
-            (),
+            21, ("wgmma_nt_bf16_128x112x64_3dcfd6",), (min(tiles_128x112, sms // 1) * 1,), (),
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 22: measured at 1 problem: 6 % faster than the next
@@ -282,10 +231,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 129 and m <= 256 and n >= 5793 and k >= 4526
     ):
         return Choice(
-            23,
-            ("wgmma_nt_bf16_128x128x64_14d5e4",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            23, ("wgmma_nt_bf16_128x128x64_14d5e4",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 24: measured at 4 problems: 2 % faster than the next
     if (
@@ -294,10 +240,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 33 and m <= 64 and n >= 1774 and n <= 5792
     ):
         return Choice(
-            24,
-            ("wgmma_nt_bf16_64x32x128_8abf70",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            24, ("wgmma_nt_bf16_64x32x128_8abf70",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 25: measured at 5 problems: 3 % faster than the next
     if (
@@ -307,10 +250,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            25,
-            ("wgmma_nt_bf16_128x256x64_7a60b5",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            25, ("wgmma_nt_bf16_128x256x64_7a60b5",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     # 26: not measured: as the nearest measured problem
     if (
@@ -319,10 +259,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and m >= 1449 and m <= 5792 and n <= 1773 and k >= 6401
     ):
         return Choice(
-            26,
-            ("wgmma_nt_bf16_192x128x64_bfe691",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            26, ("wgmma_nt_bf16_192x128x64_bfe691",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     # 27: measured at 4 problems: 4 % faster than the next
     if (
@@ -332,10 +269,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            27,
-            ("wgmma_nt_bf16_64x32x128_8abf70",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            27, ("wgmma_nt_bf16_64x32x128_8abf70",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 28: measured at 3 problems: 5 % faster than the next
     if (
@@ -344,10 +278,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 5793 and n <= 1011
     ):
         return Choice(
-            28,
-            ("wgmma_nt_bf16_128x128x64_14d5e4",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            28, ("wgmma_nt_bf16_128x128x64_14d5e4",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 29: measured at 4 problems: 5 % faster than the next
     if (
@@ -364,10 +295,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 10836
     ):
         return Choice(
-            30,
-            ("wgmma_nt_bf16_128x256x64_7a60b5",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            30, ("wgmma_nt_bf16_128x256x64_7a60b5",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 31: measured at 6 problems: 6 % faster than the next
@@ -377,10 +305,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 16) * 8 <= 4294967295 and m >= 33 and m <= 128 and n <= 1773
     ):
         return Choice(
-            31,
-            ("wgmma_nt_bf16_64x16x128_1e00ce",),
-            (min(tiles_64x16, sms // 1) * 1,),
-            (),
+            31, ("wgmma_nt_bf16_64x16x128_1e00ce",), (min(tiles_64x16, sms // 1) * 1,), (),
         )
     # 32: measured at 1 problem: 4 % faster than the next
     if (
@@ -389,10 +314,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and m >= 2479 and n <= 1011 and k >= 2173
     ):
         return Choice(
-            32,
-            ("wgmma_nt_bf16_192x128x64_bfe691",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            32, ("wgmma_nt_bf16_192x128x64_bfe691",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     # 33: measured at 2 problems: 9 % faster than the next
     if (
@@ -401,10 +323,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and m >= 725 and m <= 1448 and n <= 10836 and k <= 2172
     ):
         return Choice(
-            33,
-            ("wgmma_nt_bf16_128x64x64_fba2b7",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            33, ("wgmma_nt_bf16_128x64x64_fba2b7",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 34: measured at 3 problems: 15 % faster than the next
     if (
@@ -421,10 +340,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 887 and k <= 6400
     ):
         return Choice(
-            35,
-            ("wgmma_nt_bf16_128x256x64_7a60b5",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            35, ("wgmma_nt_bf16_128x256x64_7a60b5",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 36: measured at 2 problems: as fast as the best
@@ -440,10 +356,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 129 and m <= 256 and n >= 1774
     ):
         return Choice(
-            37,
-            ("wgmma_nt_bf16_64x128x64_12c7f7",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            37, ("wgmma_nt_bf16_64x128x64_12c7f7",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     # 38: measured at 1 problem: 5 % faster than the next
     if (
@@ -458,10 +371,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 257 and n >= 1774
     ):
         return Choice(
-            39,
-            ("wgmma_nt_bf16_128x128x64_14d5e4",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            39, ("wgmma_nt_bf16_128x128x64_14d5e4",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 40: measured at 5 problems: 12 % faster than the next
     if (
@@ -470,10 +380,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 17 and m <= 256 and n <= 1773 and k >= 444
     ):
         return Choice(
-            40,
-            ("wgmma_nt_bf16_64x32x128_8abf70",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            40, ("wgmma_nt_bf16_64x32x128_8abf70",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 41: measured at 1 problem: 14 % faster than the next
     if (
@@ -482,10 +389,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 1449 and n >= 628 and n <= 26841 and k <= 4525
     ):
         return Choice(
-            41,
-            ("wgmma_nt_bf16_128x128x64_14d5e4",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            41, ("wgmma_nt_bf16_128x128x64_14d5e4",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 42: measured at 5 problems: 13 % faster than the next
     if (
@@ -501,10 +405,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and m >= 1449 and n >= 877 and k >= 444
     ):
         return Choice(
-            43,
-            ("wgmma_nt_bf16_128x256x64_7a60b5",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            43, ("wgmma_nt_bf16_128x256x64_7a60b5",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 44: measured at 30 problems: 4 % faster than the next
@@ -517,10 +418,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
     ):
         return Choice(
-            45,
-            ("wgmma_nt_bf16_64x128x64_12c7f7",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            45, ("wgmma_nt_bf16_64x128x64_12c7f7",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     # 46: measured at 1 problem: 103 % faster than the next
     if (

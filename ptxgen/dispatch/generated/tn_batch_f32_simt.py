@@ -20,10 +20,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_128x128 * chunks
     ):
         return Choice(
-            0,
-            ("simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            0, ("simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 1: middling outputs, long batch
@@ -33,10 +31,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_64x64 * 4
     ):
         return Choice(
-            1,
-            ("simt_tn_f32_64x64x32_a73229", "reduce_f32_128x4_4670b3"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            1, ("simt_tn_f32_64x64x32_a73229", "reduce_f32_128x4_4670b3"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 2: few outputs, long batch: a CTA per tile and chunk
@@ -45,10 +41,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_32x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            2,
-            ("simt_tn_f32_32x64x16_f1bce6", "reduce_f32_128x4_4670b3"),
-            (tiles_32x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            2, ("simt_tn_f32_32x64x16_f1bce6", "reduce_f32_128x4_4670b3"),
+            (tiles_32x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     pieces_k_m4 = k * -(-m // 4)
     # 3: A off 16 bytes: copied, since the product is much more work
@@ -58,11 +52,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 24 <= tiles_128x128 * 4 and align_a < 16 and n >= 256
     ):
         return Choice(
-            3,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
+            3, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
             (-(-pieces_k_m4 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_k_m4 * 16, chunks * m * n * 4),
-            "realign_a+simt_tn_f32_128x128x32_8b2b6a",
+            (pieces_k_m4 * 16, chunks * m * n * 4), "realign_a+simt_tn_f32_128x128x32_8b2b6a",
         )
     pieces_k_n4 = k * -(-n // 4)
     # 4: B off 16 bytes: copied, since the product is much more work
@@ -72,11 +64,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 24 <= tiles_128x128 * 4 and align_b < 16 and m >= 256
     ):
         return Choice(
-            4,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
+            4, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
             (-(-pieces_k_n4 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_k_n4 * 16, chunks * m * n * 4),
-            "realign_b+simt_tn_f32_128x128x32_8b2b6a",
+            (pieces_k_n4 * 16, chunks * m * n * 4), "realign_b+simt_tn_f32_128x128x32_8b2b6a",
         )
     # 5: A and B off 16 bytes: copied, since the product is much more work
     if (
@@ -87,14 +77,11 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 256
     ):
         return Choice(
-            5,
-            ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
+            5, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
             (
-                -(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512),
-                tiles_128x128 * chunks,
+                -(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128 * chunks,
                 -(-(m * n) // 512),
-            ),
-            (pieces_k_m4 * 16, pieces_k_n4 * 16, chunks * m * n * 4),
+            ), (pieces_k_m4 * 16, pieces_k_n4 * 16, chunks * m * n * 4),
             "realign_ab+simt_tn_f32_128x128x32_8b2b6a",
         )
     # 6: A off 16 bytes: copied, since the product is much more work
@@ -104,10 +91,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and n >= 256
     ):
         return Choice(
-            6,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
-            (-(-pieces_k_m4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16,),
+            6, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_m4 // 512), tiles_128x128), (pieces_k_m4 * 16,),
             "realign_a+simt_tn_f32_128x128x32_a6005b",
         )
     # 7: B off 16 bytes: copied, since the product is much more work
@@ -117,10 +102,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and m >= 256
     ):
         return Choice(
-            7,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
-            (-(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_n4 * 16,),
+            7, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
             "realign_b+simt_tn_f32_128x128x32_a6005b",
         )
     # 8: A and B off 16 bytes: copied, since the product is much more work
@@ -130,11 +113,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            8,
-            ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_a6005b"),
+            8, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_a6005b"),
             (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16, pieces_k_n4 * 16),
-            "realign_ab+simt_tn_f32_128x128x32_a6005b",
+            (pieces_k_m4 * 16, pieces_k_n4 * 16), "realign_ab+simt_tn_f32_128x128x32_a6005b",
         )
     # 9: unaligned, long batch
     if (
@@ -142,10 +123,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            9,
-            ("simt_tn_f32_32x64x16_77f3fb", "reduce_f32_128x4_4670b3"),
-            (tiles_32x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            9, ("simt_tn_f32_32x64x16_77f3fb", "reduce_f32_128x4_4670b3"),
+            (tiles_32x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 10: a short batch: stores decide

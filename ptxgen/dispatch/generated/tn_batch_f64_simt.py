@@ -18,10 +18,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 128) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            2,
-            ("f64_tn_f64_32x32x32_828dd7", "reduce_f64_128_7d934e"),
-            (tiles_32x32 * chunks, -(-(m * n) // 128)),
-            (chunks * m * n * 8,),
+            2, ("f64_tn_f64_32x32x32_828dd7", "reduce_f64_128_7d934e"),
+            (tiles_32x32 * chunks, -(-(m * n) // 128)), (chunks * m * n * 8,),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 11: FMA units: a large tile for every SM
@@ -47,10 +45,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 6 <= tiles_64x64 * chunks * 4
     ):
         return Choice(
-            0,
-            ("f64_tn_f64_64x64x16_f418fc", "reduce_f64_128_7d934e"),
-            (tiles_64x64 * chunks, -(-(m * n) // 128)),
-            (chunks * m * n * 8,),
+            0, ("f64_tn_f64_64x64x16_f418fc", "reduce_f64_128_7d934e"),
+            (tiles_64x64 * chunks, -(-(m * n) // 128)), (chunks * m * n * 8,),
         )
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 1: long batch, few outputs
@@ -59,10 +55,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_32x32 * chunks <= 2147483647 and -(-(m * n) // 128) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            1,
-            ("f64_tn_f64_32x32x32_e2d506", "reduce_f64_128_7d934e"),
-            (tiles_32x32 * chunks, -(-(m * n) // 128)),
-            (chunks * m * n * 8,),
+            1, ("f64_tn_f64_32x32x32_e2d506", "reduce_f64_128_7d934e"),
+            (tiles_32x32 * chunks, -(-(m * n) // 128)), (chunks * m * n * 8,),
         )
     # 2: long batch, on FMA units: any alignment
     if (
@@ -70,10 +64,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 128) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            2,
-            ("f64_tn_f64_32x32x32_828dd7", "reduce_f64_128_7d934e"),
-            (tiles_32x32 * chunks, -(-(m * n) // 128)),
-            (chunks * m * n * 8,),
+            2, ("f64_tn_f64_32x32x32_828dd7", "reduce_f64_128_7d934e"),
+            (tiles_32x32 * chunks, -(-(m * n) // 128)), (chunks * m * n * 8,),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 3: M <= 16: the weight streams once

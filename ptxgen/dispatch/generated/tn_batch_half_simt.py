@@ -19,10 +19,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            0,
-            ("simt_tn_bf16_64x64x16_621da8", "reduce_bf16_128x4_3764c0"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            0, ("simt_tn_bf16_64x64x16_621da8", "reduce_bf16_128x4_3764c0"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 1: unaligned, long batch
@@ -31,10 +29,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            1,
-            ("simt_tn_bf16_32x64x16_619d53", "reduce_bf16_128x4_3764c0"),
-            (tiles_32x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            1, ("simt_tn_bf16_32x64x16_619d53", "reduce_bf16_128x4_3764c0"),
+            (tiles_32x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: the largest tile that gives 6/4 of the SMs one

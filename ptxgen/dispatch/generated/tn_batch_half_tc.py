@@ -20,10 +20,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            4,
-            ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            4, ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 5: long batch: a CTA per tile and chunk
@@ -32,10 +30,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            5,
-            ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            5, ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     pieces_k_m8 = k * -(-m // 8)
     # 9: A off 16 bytes: copied, since the product is much more work
@@ -48,8 +44,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             9,
             ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_k_m8 * 16, chunks * m * n * 4),
-            "realign_a+mma_tn_bf16_128x128x64_a38210",
+            (pieces_k_m8 * 16, chunks * m * n * 4), "realign_a+mma_tn_bf16_128x128x64_a38210",
         )
     pieces_k_n8 = k * -(-n // 8)
     # 10: B off 16 bytes: copied, since the product is much more work
@@ -62,8 +57,7 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             10,
             ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_k_n8 * 16, chunks * m * n * 4),
-            "realign_b+mma_tn_bf16_128x128x64_a38210",
+            (pieces_k_n8 * 16, chunks * m * n * 4), "realign_b+mma_tn_bf16_128x128x64_a38210",
         )
     # 11: A and B off 16 bytes: copied, since the product is much more work
     if (
@@ -76,11 +70,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             11,
             ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (
-                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                tiles_128x128 * chunks,
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * chunks,
                 -(-(m * n) // 512),
-            ),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
             "realign_ab+mma_tn_bf16_128x128x64_a38210",
         )
     # 12: unaligned, long batch
@@ -89,10 +81,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            12,
-            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            12, ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 13: M <= 8: the weight streams once
@@ -149,10 +139,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            33,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
-            (-(-pieces_k_m8 // 512), tiles_64x128),
-            (pieces_k_m8 * 16,),
+            33, ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
+            (-(-pieces_k_m8 // 512), tiles_64x128), (pieces_k_m8 * 16,),
             "realign_a+mma_tn_bf16_64x128x64_f8b3d3",
         )
     # 40: A off 16 bytes: copied, since the product is much more work
@@ -162,10 +150,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            40,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_m8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16,),
+            40, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
             "realign_a+mma_tn_bf16_128x128x64_cc097b",
         )
     # 41: B off 16 bytes: copied, since the product is much more work
@@ -175,10 +161,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            41,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_n8 * 16,),
+            41, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
             "realign_b+mma_tn_bf16_128x128x64_cc097b",
         )
     # 42: A and B off 16 bytes: copied, since the product is much more work
@@ -189,11 +173,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            42,
-            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            42, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+            (pieces_k_m8 * 16, pieces_k_n8 * 16), "realign_ab+mma_tn_bf16_128x128x64_cc097b",
         )
     # 43: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
@@ -226,10 +208,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            4,
-            ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            4, ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 5: long batch: a CTA per tile and chunk
@@ -238,10 +218,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            5,
-            ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            5, ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     pieces_k_m8 = k * -(-m // 8)
     # 9: A off 16 bytes: copied, since the product is much more work
@@ -254,8 +232,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             9,
             ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_k_m8 * 16, chunks * m * n * 4),
-            "realign_a+mma_tn_bf16_128x128x64_a38210",
+            (pieces_k_m8 * 16, chunks * m * n * 4), "realign_a+mma_tn_bf16_128x128x64_a38210",
         )
     pieces_k_n8 = k * -(-n // 8)
     # 10: B off 16 bytes: copied, since the product is much more work
@@ -268,8 +245,7 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             10,
             ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_k_n8 * 16, chunks * m * n * 4),
-            "realign_b+mma_tn_bf16_128x128x64_a38210",
+            (pieces_k_n8 * 16, chunks * m * n * 4), "realign_b+mma_tn_bf16_128x128x64_a38210",
         )
     # 11: A and B off 16 bytes: copied, since the product is much more work
     if (
@@ -282,11 +258,9 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             11,
             ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (
-                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                tiles_128x128 * chunks,
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * chunks,
                 -(-(m * n) // 512),
-            ),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
             "realign_ab+mma_tn_bf16_128x128x64_a38210",
         )
     # 12: unaligned, long batch
@@ -295,10 +269,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            12,
-            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            12, ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 16: M <= 8: the weight streams once
@@ -334,10 +306,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            40,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_m8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16,),
+            40, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
             "realign_a+mma_tn_bf16_128x128x64_cc097b",
         )
     # 41: B off 16 bytes: copied, since the product is much more work
@@ -347,10 +317,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            41,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_n8 * 16,),
+            41, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
             "realign_b+mma_tn_bf16_128x128x64_cc097b",
         )
     # 42: A and B off 16 bytes: copied, since the product is much more work
@@ -361,11 +329,9 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            42,
-            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            42, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+            (pieces_k_m8 * 16, pieces_k_n8 * 16), "realign_ab+mma_tn_bf16_128x128x64_cc097b",
         )
     # 43: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
@@ -410,10 +376,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_192x192 * chunks * 4
     ):
         return Choice(
-            1,
-            ("wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
-            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            1, ("wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: long batch: a CTA per tile and chunk
@@ -426,10 +390,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 3 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            2,
-            ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
-            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            2, ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: long batch, few outputs
@@ -441,10 +403,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m > 32 and n > 32
     ):
         return Choice(
-            3,
-            ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
-            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            3, ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
+            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     # 4: long batch: a CTA per tile and chunk
     if (
@@ -453,10 +413,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 4 <= tiles_128x128 * chunks * 4
     ):
         return Choice(
-            4,
-            ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            4, ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     # 5: long batch: a CTA per tile and chunk
     if (
@@ -464,10 +422,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            5,
-            ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            5, ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     pieces_k_m8 = k * -(-m // 8)
     # 6: A off 16 bytes: copied, since the product is much more work
@@ -483,8 +439,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             6,
             ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
             (-(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (pieces_k_m8 * 16, chunks * m * n * 4),
-            "realign_a+wgmma_tn_bf16_192x192x64_0ee058",
+            (pieces_k_m8 * 16, chunks * m * n * 4), "realign_a+wgmma_tn_bf16_192x192x64_0ee058",
         )
     pieces_k_n8 = k * -(-n // 8)
     # 7: B off 16 bytes: copied, since the product is much more work
@@ -500,8 +455,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             7,
             ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
             (-(-pieces_k_n8 // 512), min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (pieces_k_n8 * 16, chunks * m * n * 4),
-            "realign_b+wgmma_tn_bf16_192x192x64_0ee058",
+            (pieces_k_n8 * 16, chunks * m * n * 4), "realign_b+wgmma_tn_bf16_192x192x64_0ee058",
         )
     # 8: A and B off 16 bytes: copied, since the product is much more work
     if (
@@ -518,10 +472,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
             (
                 -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                min(tiles_192x192 * chunks, sms // 1) * 1,
-                -(-(m * n) // 512),
-            ),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
+                min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
             "realign_ab+wgmma_tn_bf16_192x192x64_0ee058",
         )
     # 9: A off 16 bytes: copied, since the product is much more work
@@ -534,8 +486,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             9,
             ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_k_m8 * 16, chunks * m * n * 4),
-            "realign_a+mma_tn_bf16_128x128x64_a38210",
+            (pieces_k_m8 * 16, chunks * m * n * 4), "realign_a+mma_tn_bf16_128x128x64_a38210",
         )
     # 10: B off 16 bytes: copied, since the product is much more work
     if (
@@ -547,8 +498,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             10,
             ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_k_n8 * 16, chunks * m * n * 4),
-            "realign_b+mma_tn_bf16_128x128x64_a38210",
+            (pieces_k_n8 * 16, chunks * m * n * 4), "realign_b+mma_tn_bf16_128x128x64_a38210",
         )
     # 11: A and B off 16 bytes: copied, since the product is much more work
     if (
@@ -561,11 +511,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
             11,
             ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
             (
-                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                tiles_128x128 * chunks,
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * chunks,
                 -(-(m * n) // 512),
-            ),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, chunks * m * n * 4),
             "realign_ab+mma_tn_bf16_128x128x64_a38210",
         )
     # 12: unaligned, long batch
@@ -574,10 +522,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and chunks > 1
     ):
         return Choice(
-            12,
-            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            12, ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 13: M <= 8: the weight streams once
@@ -620,10 +566,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and k >= 64 and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            19,
-            ("wgmma_tn_bf16_128x256x64_9bf432",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            19, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 20: large outputs
@@ -633,10 +576,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 8 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            20,
-            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
+            20, ("wgmma_tn_bf16_192x128x64_d6d4e6",), (min(tiles_192x128, sms // 1) * 1,), (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 21: large outputs
@@ -646,10 +586,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and k >= 64 and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            21,
-            ("wgmma_tn_bf16_192x128x64_5353a2",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            21, ("wgmma_tn_bf16_192x128x64_5353a2",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 22: the largest tile that gives 3/4 of the SMs one
@@ -659,10 +596,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 224) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            22,
-            ("wgmma_tn_bf16_128x224x64_5bb08c",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            22, ("wgmma_tn_bf16_128x224x64_5bb08c",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     # 23: the largest tile that gives 3/4 of the SMs one
     if (
@@ -671,10 +605,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            23,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            23, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_192x96 = -(-m // 192) * -(-n // 96)
     # 24: the largest tile that gives 3/4 of the SMs one
@@ -684,10 +615,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 96) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_192x96 * 1 * 4
     ):
         return Choice(
-            24,
-            ("wgmma_tn_bf16_192x96x64_205679",),
-            (min(tiles_192x96, sms // 1) * 1,),
-            (),
+            24, ("wgmma_tn_bf16_192x96x64_205679",), (min(tiles_192x96, sms // 1) * 1,), (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 25: the largest tile that gives 3/4 of the SMs one
@@ -697,10 +625,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            25,
-            ("wgmma_tn_bf16_128x64x64_701c99",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            25, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 26: the largest tile that gives 3/4 of the SMs one
     if (
@@ -709,10 +634,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            26,
-            ("wgmma_tn_bf16_64x128x64_af4e2a",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            26, ("wgmma_tn_bf16_64x128x64_af4e2a",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     # 27: the largest tile that gives 3/4 of the SMs one
     if (
@@ -729,10 +651,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
         return Choice(
-            28,
-            ("wgmma_tn_bf16_64x32x128_a91cb8",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            28, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 29: few outputs: the smallest tile
@@ -742,10 +661,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
         return Choice(
-            29,
-            ("wgmma_tn_bf16_64x16x128_534e05",),
-            (min(tiles_64x16, sms // 1) * 1,),
-            (),
+            29, ("wgmma_tn_bf16_64x16x128_534e05",), (min(tiles_64x16, sms // 1) * 1,), (),
         )
     # 30: the largest tile that gives 2/4 of the SMs one
     if (
@@ -769,10 +685,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            33,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
-            (-(-pieces_k_m8 // 512), tiles_64x128),
-            (pieces_k_m8 * 16,),
+            33, ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
+            (-(-pieces_k_m8 // 512), tiles_64x128), (pieces_k_m8 * 16,),
             "realign_a+mma_tn_bf16_64x128x64_f8b3d3",
         )
     # 34: A off 16 bytes: copied, since the product is much more work
@@ -784,10 +698,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            34,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_k_m8 * 16,),
+            34, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_m8 * 16,),
             "realign_a+wgmma_tn_bf16_128x256x64_9bf432",
         )
     # 35: B off 16 bytes: copied, since the product is much more work
@@ -799,10 +711,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            35,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_k_n8 * 16,),
+            35, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_n8 * 16,),
             "realign_b+wgmma_tn_bf16_128x256x64_9bf432",
         )
     # 36: A and B off 16 bytes: copied, since the product is much more work
@@ -814,11 +724,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and n >= 512 and m >= 512
     ):
         return Choice(
-            36,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
+            36, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-            "realign_ab+wgmma_tn_bf16_128x256x64_9bf432",
+            (pieces_k_m8 * 16, pieces_k_n8 * 16), "realign_ab+wgmma_tn_bf16_128x256x64_9bf432",
         )
     # 37: A off 16 bytes: copied, since the product is much more work
     if (
@@ -829,10 +737,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            37,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_k_m8 * 16,),
+            37, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_m8 * 16,),
             "realign_a+wgmma_tn_bf16_128x128x64_89114b",
         )
     # 38: B off 16 bytes: copied, since the product is much more work
@@ -844,10 +750,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            38,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_k_n8 * 16,),
+            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_n8 * 16,),
             "realign_b+wgmma_tn_bf16_128x128x64_89114b",
         )
     # 39: A and B off 16 bytes: copied, since the product is much more work
@@ -859,11 +763,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and n >= 512 and m >= 512
     ):
         return Choice(
-            39,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
+            39, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-            "realign_ab+wgmma_tn_bf16_128x128x64_89114b",
+            (pieces_k_m8 * 16, pieces_k_n8 * 16), "realign_ab+wgmma_tn_bf16_128x128x64_89114b",
         )
     # 40: A off 16 bytes: copied, since the product is much more work
     if (
@@ -872,10 +774,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            40,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_m8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16,),
+            40, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
             "realign_a+mma_tn_bf16_128x128x64_cc097b",
         )
     # 41: B off 16 bytes: copied, since the product is much more work
@@ -885,10 +785,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            41,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_n8 * 16,),
+            41, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
             "realign_b+mma_tn_bf16_128x128x64_cc097b",
         )
     # 42: A and B off 16 bytes: copied, since the product is much more work
@@ -899,11 +797,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            42,
-            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            42, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+            (pieces_k_m8 * 16, pieces_k_n8 * 16), "realign_ab+mma_tn_bf16_128x128x64_cc097b",
         )
     # 43: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:

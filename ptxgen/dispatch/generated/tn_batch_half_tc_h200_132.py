@@ -24,10 +24,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and m <= 128 and n >= 628 and n <= 886 and k >= 16385
     ):
         return Choice(
-            0,
-            ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
-            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            0, ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 1: measured at 2 problems: 1 % faster than the next
@@ -37,10 +35,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 224) * 8 <= 4294967295 and m >= 2049 and n >= 7663 and k >= 16385
     ):
         return Choice(
-            1,
-            ("wgmma_tn_bf16_128x224x64_5bb08c",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            1, ("wgmma_tn_bf16_128x224x64_5bb08c",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 2: measured at 1 problem: 4 % faster than the next
@@ -51,10 +46,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 181
     ):
         return Choice(
-            2,
-            ("wgmma_tn_bf16_64x128x64_af4e2a",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            2, ("wgmma_tn_bf16_64x128x64_af4e2a",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: measured at 1 problem: 8 % faster than the next
@@ -66,10 +58,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and m <= 128 and n <= 1773 and k >= 4097 and k <= 16384
     ):
         return Choice(
-            3,
-            ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
-            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            3, ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
+            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     tiles_192x192 = -(-m // 192) * -(-n // 192)
     # 4: not measured: as the nearest measured problem
@@ -88,10 +78,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 96) * 8 <= 4294967295 and m <= 886 and n >= 1774 and n <= 7662 and k >= 182
     ):
         return Choice(
-            5,
-            ("wgmma_tn_bf16_192x96x64_205679",),
-            (min(tiles_192x96, sms // 1) * 1,),
-            (),
+            5, ("wgmma_tn_bf16_192x96x64_205679",), (min(tiles_192x96, sms // 1) * 1,), (),
         )
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 6: measured at 2 problems: 1 % faster than the next
@@ -109,10 +96,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and m >= 2049 and n <= 886
     ):
         return Choice(
-            7,
-            ("wgmma_tn_bf16_128x256x64_9bf432",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            7, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 8: not measured: as the nearest measured problem
@@ -122,10 +106,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and m <= 2048 and n >= 887 and n <= 1773
     ):
         return Choice(
-            8,
-            ("wgmma_tn_bf16_128x64x64_701c99",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            8, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 9: measured at 1 problem: 49 % faster than the next
     if (
@@ -136,10 +117,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and m <= 2048 and n <= 627 and k >= 4097 and k <= 16384
     ):
         return Choice(
-            9,
-            ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
-            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            9, ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
+            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     # 10: measured at 2 problems: 4 % faster than the next
     if (
@@ -148,10 +127,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 887 and m <= 2048 and n >= 3548 and k <= 1024
     ):
         return Choice(
-            10,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            10, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 11: measured at 3 problems: 5 % faster than the next
@@ -161,10 +137,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and n >= 1774 and k <= 181
     ):
         return Choice(
-            11,
-            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
+            11, ("wgmma_tn_bf16_192x128x64_d6d4e6",), (min(tiles_192x128, sms // 1) * 1,), (),
         )
     # 12: not measured: as the nearest measured problem
     if (
@@ -173,10 +146,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 96) * 8 <= 4294967295 and m >= 628 and m <= 2048 and n >= 887 and n <= 3547
     ):
         return Choice(
-            12,
-            ("wgmma_tn_bf16_192x96x64_205679",),
-            (min(tiles_192x96, sms // 1) * 1,),
-            (),
+            12, ("wgmma_tn_bf16_192x96x64_205679",), (min(tiles_192x96, sms // 1) * 1,), (),
         )
     # 13: measured at 4 problems: 18 % faster than the next
     if (
@@ -188,10 +158,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 16385
     ):
         return Choice(
-            13,
-            ("wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
-            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            13, ("wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     # 14: measured at 2 problems: 38 % faster than the next
     if (
@@ -202,10 +170,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and m >= 129 and n >= 129 and n <= 886 and k >= 16385
     ):
         return Choice(
-            14,
-            ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
-            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            14, ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     # 15: measured at 2 problems: 3 % faster than the next
     if (
@@ -214,10 +180,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m <= 627 and n <= 886 and k >= 182
     ):
         return Choice(
-            15,
-            ("wgmma_tn_bf16_64x32x128_a91cb8",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            15, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 16: measured at 1 problem: 6 % faster than the next
     if (
@@ -236,10 +199,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647 and m <= 627 and n <= 886 and k >= 1025
     ):
         return Choice(
-            17,
-            ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
-            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            17, ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
+            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     # 18: measured at 18 problems: 2 % faster than the next
     if (
@@ -248,10 +209,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and m >= 887 and n >= 887
     ):
         return Choice(
-            18,
-            ("wgmma_tn_bf16_128x256x64_9bf432",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            18, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     # 19: measured at 3 problems: 1 % faster than the next
     if (
@@ -260,10 +218,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and k <= 4096
     ):
         return Choice(
-            19,
-            ("wgmma_tn_bf16_128x64x64_701c99",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            19, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 20: measured at 1 problem: 10 % faster than the next
     if (
@@ -274,10 +229,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647
     ):
         return Choice(
-            20,
-            ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
-            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            20, ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     # 21: measured at 2 problems: 9 % faster than the next
     if chunks <= 1 and align_a >= 16:
@@ -295,10 +248,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-(m * n) // 512) <= 2147483647
     ):
         return Choice(
-            24,
-            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+            24, ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (chunks * m * n * 4,),
         )
     # 25: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:

@@ -48,10 +48,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and n >= 256
     ):
         return Choice(
-            7,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
-            (-(-pieces_k_m4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16,),
+            7, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_m4 // 512), tiles_128x128), (pieces_k_m4 * 16,),
             "realign_a+simt_tn_f32_128x128x32_a6005b",
         )
     pieces_k_n4 = k * -(-n // 4)
@@ -62,10 +60,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and m >= 256
     ):
         return Choice(
-            8,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
-            (-(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_n4 * 16,),
+            8, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
             "realign_b+simt_tn_f32_128x128x32_a6005b",
         )
     # 9: A and B off 16 bytes: copied, since the product is much more work
@@ -75,11 +71,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            9,
-            ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_a6005b"),
+            9, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_a6005b"),
             (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16, pieces_k_n4 * 16),
-            "realign_ab+simt_tn_f32_128x128x32_a6005b",
+            (pieces_k_m4 * 16, pieces_k_n4 * 16), "realign_ab+simt_tn_f32_128x128x32_a6005b",
         )
     # 10: A off 16 bytes: copied, since the product is much more work
     if (
@@ -87,10 +81,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4 and align_a < 16 and n >= 256
     ):
         return Choice(
-            10,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
-            (-(-pieces_k_m4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16,),
+            10, ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
+            (-(-pieces_k_m4 // 512), tiles_128x128), (pieces_k_m4 * 16,),
             "realign_a+simt_tn_f32_128x128x16_770be0",
         )
     # 11: B off 16 bytes: copied, since the product is much more work
@@ -99,10 +91,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4 and align_b < 16 and m >= 256
     ):
         return Choice(
-            11,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
-            (-(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_n4 * 16,),
+            11, ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
+            (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
             "realign_b+simt_tn_f32_128x128x16_770be0",
         )
     # 12: A and B off 16 bytes: copied, since the product is much more work
@@ -112,11 +102,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            12,
-            ("realign_b32x2_89cb89", "simt_tn_f32_128x128x16_770be0"),
+            12, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x16_770be0"),
             (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16, pieces_k_n4 * 16),
-            "realign_ab+simt_tn_f32_128x128x16_770be0",
+            (pieces_k_m4 * 16, pieces_k_n4 * 16), "realign_ab+simt_tn_f32_128x128x16_770be0",
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 13: A off 16 bytes: copied, since the product is much more work
@@ -125,10 +113,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 3 <= tiles_64x64 * 4 and align_a < 16 and n >= 256
     ):
         return Choice(
-            13,
-            ("realign_b32x1_92a718", "simt_tn_f32_64x64x8_77baed"),
-            (-(-pieces_k_m4 // 512), tiles_64x64),
-            (pieces_k_m4 * 16,),
+            13, ("realign_b32x1_92a718", "simt_tn_f32_64x64x8_77baed"),
+            (-(-pieces_k_m4 // 512), tiles_64x64), (pieces_k_m4 * 16,),
             "realign_a+simt_tn_f32_64x64x8_77baed",
         )
     # 14: B off 16 bytes: copied, since the product is much more work
@@ -137,10 +123,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 3 <= tiles_64x64 * 4 and align_b < 16 and m >= 256
     ):
         return Choice(
-            14,
-            ("realign_b32x1_92a718", "simt_tn_f32_64x64x8_77baed"),
-            (-(-pieces_k_n4 // 512), tiles_64x64),
-            (pieces_k_n4 * 16,),
+            14, ("realign_b32x1_92a718", "simt_tn_f32_64x64x8_77baed"),
+            (-(-pieces_k_n4 // 512), tiles_64x64), (pieces_k_n4 * 16,),
             "realign_b+simt_tn_f32_64x64x8_77baed",
         )
     # 15: A and B off 16 bytes: copied, since the product is much more work
@@ -150,11 +134,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            15,
-            ("realign_b32x2_89cb89", "simt_tn_f32_64x64x8_77baed"),
+            15, ("realign_b32x2_89cb89", "simt_tn_f32_64x64x8_77baed"),
             (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_64x64),
-            (pieces_k_m4 * 16, pieces_k_n4 * 16),
-            "realign_ab+simt_tn_f32_64x64x8_77baed",
+            (pieces_k_m4 * 16, pieces_k_n4 * 16), "realign_ab+simt_tn_f32_64x64x8_77baed",
         )
     # 16: the largest tile that gives 6/4 of the SMs one
     if (
@@ -270,10 +252,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and n >= 256
     ):
         return Choice(
-            7,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
-            (-(-pieces_k_m4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16,),
+            7, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_m4 // 512), tiles_128x128), (pieces_k_m4 * 16,),
             "realign_a+simt_tn_f32_128x128x32_a6005b",
         )
     pieces_k_n4 = k * -(-n // 4)
@@ -284,10 +264,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and m >= 256
     ):
         return Choice(
-            8,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
-            (-(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_n4 * 16,),
+            8, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
             "realign_b+simt_tn_f32_128x128x32_a6005b",
         )
     # 9: A and B off 16 bytes: copied, since the product is much more work
@@ -297,11 +275,9 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            9,
-            ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_a6005b"),
+            9, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_a6005b"),
             (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16, pieces_k_n4 * 16),
-            "realign_ab+simt_tn_f32_128x128x32_a6005b",
+            (pieces_k_m4 * 16, pieces_k_n4 * 16), "realign_ab+simt_tn_f32_128x128x32_a6005b",
         )
     # 10: A off 16 bytes: copied, since the product is much more work
     if (
@@ -309,10 +285,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4 and align_a < 16 and n >= 256
     ):
         return Choice(
-            10,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
-            (-(-pieces_k_m4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16,),
+            10, ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
+            (-(-pieces_k_m4 // 512), tiles_128x128), (pieces_k_m4 * 16,),
             "realign_a+simt_tn_f32_128x128x16_770be0",
         )
     # 11: B off 16 bytes: copied, since the product is much more work
@@ -321,10 +295,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m * n * k >= 268435456 and sms * 6 <= tiles_128x128 * 4 and align_b < 16 and m >= 256
     ):
         return Choice(
-            11,
-            ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
-            (-(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_n4 * 16,),
+            11, ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_770be0"),
+            (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
             "realign_b+simt_tn_f32_128x128x16_770be0",
         )
     # 12: A and B off 16 bytes: copied, since the product is much more work
@@ -334,11 +306,9 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_a < 16 and align_b < 16 and n >= 256 and m >= 256
     ):
         return Choice(
-            12,
-            ("realign_b32x2_89cb89", "simt_tn_f32_128x128x16_770be0"),
+            12, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x16_770be0"),
             (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16, pieces_k_n4 * 16),
-            "realign_ab+simt_tn_f32_128x128x16_770be0",
+            (pieces_k_m4 * 16, pieces_k_n4 * 16), "realign_ab+simt_tn_f32_128x128x16_770be0",
         )
     # 16: the largest tile that gives 6/4 of the SMs one
     if (

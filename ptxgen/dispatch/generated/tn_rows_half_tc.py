@@ -69,10 +69,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            20,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
-            (-(-pieces_k_m8 // 512), tiles_64x128),
-            (pieces_k_m8 * 16,),
+            20, ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
+            (-(-pieces_k_m8 // 512), tiles_64x128), (pieces_k_m8 * 16,),
             "realign_a+mma_tn_bf16_64x128x64_f8b3d3",
         )
     # 27: A off 16 bytes: copied, since the product is much more work
@@ -82,10 +80,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            27,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_m8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16,),
+            27, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
             "realign_a+mma_tn_bf16_128x128x64_cc097b",
         )
     pieces_k_n8 = k * -(-n // 8)
@@ -96,10 +92,8 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            28,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_n8 * 16,),
+            28, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
             "realign_b+mma_tn_bf16_128x128x64_cc097b",
         )
     # 29: A and B off 16 bytes: copied, since the product is much more work
@@ -110,11 +104,9 @@ def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            29,
-            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            29, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+            (pieces_k_m8 * 16, pieces_k_n8 * 16), "realign_ab+mma_tn_bf16_128x128x64_cc097b",
         )
     # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
@@ -175,10 +167,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            27,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_m8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16,),
+            27, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
             "realign_a+mma_tn_bf16_128x128x64_cc097b",
         )
     pieces_k_n8 = k * -(-n // 8)
@@ -189,10 +179,8 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            28,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_n8 * 16,),
+            28, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
             "realign_b+mma_tn_bf16_128x128x64_cc097b",
         )
     # 29: A and B off 16 bytes: copied, since the product is much more work
@@ -203,11 +191,9 @@ def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            29,
-            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            29, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+            (pieces_k_m8 * 16, pieces_k_n8 * 16), "realign_ab+mma_tn_bf16_128x128x64_cc097b",
         )
     # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
@@ -272,10 +258,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and k >= 64 and sms * 12 <= tiles_128x256 * 1 * 4
     ):
         return Choice(
-            6,
-            ("wgmma_tn_bf16_128x256x64_9bf432",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            6, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 7: large outputs
@@ -285,10 +268,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 8 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            7,
-            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
+            7, ("wgmma_tn_bf16_192x128x64_d6d4e6",), (min(tiles_192x128, sms // 1) * 1,), (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 8: large outputs
@@ -298,10 +278,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and k >= 64 and sms * 5 <= tiles_192x128 * 1 * 4
     ):
         return Choice(
-            8,
-            ("wgmma_tn_bf16_192x128x64_5353a2",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            8, ("wgmma_tn_bf16_192x128x64_5353a2",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 9: the largest tile that gives 3/4 of the SMs one
@@ -311,10 +288,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 224) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x224 * 1 * 4
     ):
         return Choice(
-            9,
-            ("wgmma_tn_bf16_128x224x64_5bb08c",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            9, ("wgmma_tn_bf16_128x224x64_5bb08c",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 10: the largest tile that gives 3/4 of the SMs one
@@ -324,10 +298,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            10,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            10, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_192x96 = -(-m // 192) * -(-n // 96)
     # 11: the largest tile that gives 3/4 of the SMs one
@@ -337,10 +308,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 96) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_192x96 * 1 * 4
     ):
         return Choice(
-            11,
-            ("wgmma_tn_bf16_192x96x64_205679",),
-            (min(tiles_192x96, sms // 1) * 1,),
-            (),
+            11, ("wgmma_tn_bf16_192x96x64_205679",), (min(tiles_192x96, sms // 1) * 1,), (),
         )
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 12: the largest tile that gives 3/4 of the SMs one
@@ -350,10 +318,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
     ):
         return Choice(
-            12,
-            ("wgmma_tn_bf16_128x64x64_701c99",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            12, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 13: the largest tile that gives 3/4 of the SMs one
     if (
@@ -362,10 +327,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
     ):
         return Choice(
-            13,
-            ("wgmma_tn_bf16_64x128x64_af4e2a",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            13, ("wgmma_tn_bf16_64x128x64_af4e2a",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 14: the largest tile that gives 3/4 of the SMs one
@@ -383,10 +345,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
     ):
         return Choice(
-            15,
-            ("wgmma_tn_bf16_64x32x128_a91cb8",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            15, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 16: few outputs: the smallest tile
@@ -396,10 +355,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 16) * 8 <= 4294967295 and k >= 64
     ):
         return Choice(
-            16,
-            ("wgmma_tn_bf16_64x16x128_534e05",),
-            (min(tiles_64x16, sms // 1) * 1,),
-            (),
+            16, ("wgmma_tn_bf16_64x16x128_534e05",), (min(tiles_64x16, sms // 1) * 1,), (),
         )
     # 17: the largest tile that gives 2/4 of the SMs one
     if (
@@ -424,10 +380,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            20,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
-            (-(-pieces_k_m8 // 512), tiles_64x128),
-            (pieces_k_m8 * 16,),
+            20, ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
+            (-(-pieces_k_m8 // 512), tiles_64x128), (pieces_k_m8 * 16,),
             "realign_a+mma_tn_bf16_64x128x64_f8b3d3",
         )
     # 21: A off 16 bytes: copied, since the product is much more work
@@ -439,10 +393,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            21,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_k_m8 * 16,),
+            21, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_m8 * 16,),
             "realign_a+wgmma_tn_bf16_128x256x64_9bf432",
         )
     pieces_k_n8 = k * -(-n // 8)
@@ -455,10 +407,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            22,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_k_n8 * 16,),
+            22, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_n8 * 16,),
             "realign_b+wgmma_tn_bf16_128x256x64_9bf432",
         )
     # 23: A and B off 16 bytes: copied, since the product is much more work
@@ -470,11 +420,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and n >= 512 and m >= 512
     ):
         return Choice(
-            23,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
+            23, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-            "realign_ab+wgmma_tn_bf16_128x256x64_9bf432",
+            (pieces_k_m8 * 16, pieces_k_n8 * 16), "realign_ab+wgmma_tn_bf16_128x256x64_9bf432",
         )
     # 24: A off 16 bytes: copied, since the product is much more work
     if (
@@ -485,10 +433,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and n >= 512
     ):
         return Choice(
-            24,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_k_m8 * 16,),
+            24, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_m8 * 16,),
             "realign_a+wgmma_tn_bf16_128x128x64_89114b",
         )
     # 25: B off 16 bytes: copied, since the product is much more work
@@ -500,10 +446,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            25,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_k_n8 * 16,),
+            25, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_n8 * 16,),
             "realign_b+wgmma_tn_bf16_128x128x64_89114b",
         )
     # 26: A and B off 16 bytes: copied, since the product is much more work
@@ -515,11 +459,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and align_b < 16 and n >= 512 and m >= 512
     ):
         return Choice(
-            26,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
+            26, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-            "realign_ab+wgmma_tn_bf16_128x128x64_89114b",
+            (pieces_k_m8 * 16, pieces_k_n8 * 16), "realign_ab+wgmma_tn_bf16_128x128x64_89114b",
         )
     # 27: A off 16 bytes: copied, since the product is much more work
     if (
@@ -528,10 +470,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_a < 16 and n >= 512
     ):
         return Choice(
-            27,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_m8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16,),
+            27, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
             "realign_a+mma_tn_bf16_128x128x64_cc097b",
         )
     # 28: B off 16 bytes: copied, since the product is much more work
@@ -541,10 +481,8 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and sms * 2 <= tiles_128x128 * 1 * 4 and align_b < 16 and m >= 512
     ):
         return Choice(
-            28,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
-            (-(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_n8 * 16,),
+            28, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
             "realign_b+mma_tn_bf16_128x128x64_cc097b",
         )
     # 29: A and B off 16 bytes: copied, since the product is much more work
@@ -555,11 +493,9 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and m >= 512
     ):
         return Choice(
-            29,
-            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            29, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-            "realign_ab+mma_tn_bf16_128x128x64_cc097b",
+            (pieces_k_m8 * 16, pieces_k_n8 * 16), "realign_ab+mma_tn_bf16_128x128x64_cc097b",
         )
     # 30: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:

@@ -21,10 +21,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and m >= 129 and m <= 1448 and n >= 1774 and k <= 886
     ):
         return Choice(
-            0,
-            ("wgmma_tn_bf16_128x64x64_701c99",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            0, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 1: measured at 5 problems: 9 % faster than the next
@@ -63,10 +60,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and m >= 1449 and m <= 5792 and n >= 10837 and k >= 887
     ):
         return Choice(
-            5,
-            ("wgmma_tn_bf16_128x256x64_9bf432",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            5, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     # 6: measured at 3 problems: 4 % faster than the next
     if (
@@ -76,10 +70,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 2173
     ):
         return Choice(
-            6,
-            ("wgmma_tn_bf16_128x256x64_9bf432",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            6, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 7: measured at 1 problem: 36 % faster than the next
@@ -89,10 +80,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and m >= 2479 and m <= 3505 and n <= 1773 and k >= 3547
     ):
         return Choice(
-            7,
-            ("wgmma_tn_bf16_192x128x64_5353a2",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            7, ("wgmma_tn_bf16_192x128x64_5353a2",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 8: measured at 2 problems: 1 % faster than the next
@@ -102,10 +90,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 224) * 8 <= 4294967295 and m >= 2479 and n >= 5793 and k >= 4526
     ):
         return Choice(
-            8,
-            ("wgmma_tn_bf16_128x224x64_5bb08c",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            8, ("wgmma_tn_bf16_128x224x64_5bb08c",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 9: measured at 3 problems: 3 % faster than the next
@@ -124,10 +109,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 1449 and m <= 3505 and n >= 1774 and k <= 2172
     ):
         return Choice(
-            10,
-            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
+            10, ("wgmma_tn_bf16_192x128x64_d6d4e6",), (min(tiles_192x128, sms // 1) * 1,), (),
         )
     # 11: measured at 2 problems: 4 % faster than the next
     if (
@@ -137,10 +119,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            11,
-            ("wgmma_tn_bf16_64x32x128_a91cb8",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            11, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 12: measured at 2 problems: 0.1 % behind the best
     if (
@@ -150,10 +129,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            12,
-            ("wgmma_tn_bf16_128x64x64_701c99",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            12, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 13: measured at 2 problems: 3 % faster than the next
     if (
@@ -163,10 +139,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            13,
-            ("wgmma_tn_bf16_128x256x64_9bf432",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            13, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 14: measured at 1 problem: 1 % faster than the next
@@ -176,10 +149,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 65 and m <= 128 and n >= 5793 and k >= 4526
     ):
         return Choice(
-            14,
-            ("wgmma_tn_bf16_64x128x64_af4e2a",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            14, ("wgmma_tn_bf16_64x128x64_af4e2a",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     # 15: measured at 2 problems: 4 % faster than the next
     if (
@@ -188,10 +158,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 64) * 8 <= 4294967295 and m >= 2479 and n <= 876 and k <= 443
     ):
         return Choice(
-            15,
-            ("wgmma_tn_bf16_128x64x64_701c99",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            15, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 16: measured at 1 problem: 3 % faster than the next
     if (
@@ -201,10 +168,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k >= 6401
     ):
         return Choice(
-            16,
-            ("wgmma_tn_bf16_64x32x128_a91cb8",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            16, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 17: measured at 1 problem: 3 % faster than the next
@@ -215,10 +179,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 4525
     ):
         return Choice(
-            17,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            17, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 18: measured at 2 problems: 6 % faster than the next
@@ -243,10 +204,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            20,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            20, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 21: measured at 2 problems: 7 % faster than the next
     if (
@@ -256,10 +214,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 2172
     ):
         return Choice(
-            21,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            21, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 22: measured at 1 problem: 12 % faster than the next
     if (
@@ -268,10 +223,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 129 and m <= 724 and n <= 1773 and k <= 886
     ):
         return Choice(
-            22,
-            ("wgmma_tn_bf16_64x32x128_a91cb8",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            22, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 23: measured at 7 problems: 2 % faster than the next
     if (
@@ -281,10 +233,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            23,
-            ("wgmma_tn_bf16_128x256x64_9bf432",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            23, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     # 24: measured at 2 problems: 2 % faster than the next
     if (
@@ -293,10 +242,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 5793 and n <= 1773
     ):
         return Choice(
-            24,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            24, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 25: measured at 3 problems: 5 % faster than the next
     if (
@@ -306,10 +252,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 6400
     ):
         return Choice(
-            25,
-            ("wgmma_tn_bf16_128x224x64_5bb08c",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+            25, ("wgmma_tn_bf16_128x224x64_5bb08c",), (min(tiles_128x224, sms // 1) * 1,), (),
         )
     # 26: measured at 3 problems: 11 % faster than the next
     if (
@@ -318,10 +261,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 257 and m <= 724 and n >= 1774
     ):
         return Choice(
-            26,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            26, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 27: measured at 6 problems: 7 % faster than the next
     if (
@@ -336,10 +276,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 8 <= 4294967295 and m >= 1449 and m <= 5792 and n <= 1773 and k >= 6401
     ):
         return Choice(
-            28,
-            ("wgmma_tn_bf16_192x128x64_5353a2",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            28, ("wgmma_tn_bf16_192x128x64_5353a2",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
     # 29: measured at 3 problems: 4 % faster than the next
     if (
@@ -349,10 +286,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and k <= 3546
     ):
         return Choice(
-            29,
-            ("wgmma_tn_bf16_128x64x64_701c99",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
+            29, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
         )
     # 30: measured at 1 problem: 7 % faster than the next
     if (
@@ -367,10 +301,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 16) * 8 <= 4294967295 and m >= 33 and m <= 128 and n <= 1773
     ):
         return Choice(
-            31,
-            ("wgmma_tn_bf16_64x16x128_534e05",),
-            (min(tiles_64x16, sms // 1) * 1,),
-            (),
+            31, ("wgmma_tn_bf16_64x16x128_534e05",), (min(tiles_64x16, sms // 1) * 1,), (),
         )
     # 32: measured at 7 problems: 3 % faster than the next
     if (
@@ -379,10 +310,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 256) * 16 <= 4294967295 and m >= 725 and n >= 1774 and n <= 10836 and k >= 2173
     ):
         return Choice(
-            32,
-            ("wgmma_tn_bf16_128x256x64_9bf432",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            32, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
         )
     # 33: measured at 4 problems: 11 % faster than the next
     if (
@@ -404,10 +332,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 129 and n >= 5793 and k >= 2173
     ):
         return Choice(
-            35,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            35, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 36: measured at 3 problems: 7 % faster than the next
     if (
@@ -429,10 +354,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 1449 and n >= 1012
     ):
         return Choice(
-            38,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            38, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 39: measured at 3 problems: 15 % faster than the next
     if (
@@ -453,10 +375,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 32) * 8 <= 4294967295 and m >= 9 and m <= 256 and n <= 1773
     ):
         return Choice(
-            41,
-            ("wgmma_tn_bf16_64x32x128_a91cb8",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
+            41, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
         )
     # 42: measured at 1 problem: 4 % faster than the next
     if (
@@ -465,10 +384,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 2479 and k >= 1255
     ):
         return Choice(
-            42,
-            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
+            42, ("wgmma_tn_bf16_192x128x64_d6d4e6",), (min(tiles_192x128, sms // 1) * 1,), (),
         )
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 43: measured at 2 problems: 11 % faster than the next
@@ -484,10 +400,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295
     ):
         return Choice(
-            44,
-            ("wgmma_tn_bf16_64x128x64_af4e2a",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
+            44, ("wgmma_tn_bf16_64x128x64_af4e2a",), (min(tiles_64x128, sms // 1) * 1,), (),
         )
     # 45: measured at 11 problems: 47 % faster than the next
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and align_a >= 8:

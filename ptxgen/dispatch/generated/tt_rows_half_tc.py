@@ -56,10 +56,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x128 * 1 * 4
     ):
         return Choice(
-            1,
-            ("wgmma_tt_bf16_128x128x64_82abbb",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            1, ("wgmma_tt_bf16_128x128x64_82abbb",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 2: few outputs: the smallest tile

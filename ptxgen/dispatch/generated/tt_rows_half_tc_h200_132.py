@@ -34,10 +34,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 33 and n >= 26842
     ):
         return Choice(
-            2,
-            ("wgmma_tt_bf16_128x128x64_82abbb",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            2, ("wgmma_tt_bf16_128x128x64_82abbb",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: measured at 1 problem: 6 % faster than the next
@@ -55,10 +52,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 1449 and k >= 2173
     ):
         return Choice(
-            4,
-            ("wgmma_tt_bf16_128x128x64_82abbb",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            4, ("wgmma_tt_bf16_128x128x64_82abbb",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 5: measured at 18 problems: 43 % faster than the next
     if (
@@ -67,10 +61,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 257 and n >= 1774
     ):
         return Choice(
-            5,
-            ("wgmma_tt_bf16_128x128x64_82abbb",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            5, ("wgmma_tt_bf16_128x128x64_82abbb",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 6: measured at 6 problems: 16 % faster than the next
@@ -92,10 +83,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 65 and n >= 10837 and k >= 444
     ):
         return Choice(
-            8,
-            ("wgmma_tt_bf16_128x128x64_82abbb",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            8, ("wgmma_tt_bf16_128x128x64_82abbb",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 9: measured at 8 problems: 12 % faster than the next
     if (
@@ -124,10 +112,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 2479
     ):
         return Choice(
-            12,
-            ("wgmma_tt_bf16_128x128x64_82abbb",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            12, ("wgmma_tt_bf16_128x128x64_82abbb",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 13: measured at 5 problems: 4 % faster than the next
     if (
@@ -142,10 +127,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 129 and n >= 1774 and k >= 2173
     ):
         return Choice(
-            14,
-            ("wgmma_tt_bf16_128x128x64_82abbb",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            14, ("wgmma_tt_bf16_128x128x64_82abbb",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 15: measured at 9 problems: 14 % faster than the next
     if (
@@ -160,10 +142,7 @@ def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choic
         and -(-n // 128) * 8 <= 4294967295 and m >= 725 and n >= 628
     ):
         return Choice(
-            16,
-            ("wgmma_tt_bf16_128x128x64_82abbb",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+            16, ("wgmma_tt_bf16_128x128x64_82abbb",), (min(tiles_128x128, sms // 1) * 1,), (),
         )
     # 17: measured at 5 problems: 17 % faster than the next
     if (

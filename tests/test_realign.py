@@ -14,7 +14,7 @@ from ptxgen import reference
 from ptxgen.build.compile import compile_ptx
 from ptxgen.build.render import render
 from ptxgen.dispatch.emit import condition
-from ptxgen.errors import OptionError
+from ptxgen.errors import KernelFault, OptionError
 from ptxgen.expr import ceil_div, var
 from ptxgen.golden import targets
 from ptxgen.numerics.contract import ITEMSIZE
@@ -28,19 +28,14 @@ COPYING = sorted(n for n, kernel in SPECS.items() if isinstance(kernel, RealignS
 REALIGNED = sorted(n for n, route in ROUTES.items() if route.kernels[0].prepares)
 
 
-def image(spec):
-    return lambda _: compile_ptx(render(spec), name=spec.name, arch=targets(spec)[-1]).image
-
-
-@pytest.mark.parametrize("name", COPYING)
-def test_copies(name):
-    """Every byte of rows that start and end anywhere, zeros behind them, and nothing else is read:
-    what is between the rows has never been written, and the matrix ends with its allocation.
+def copies(spec, source):
+    """Copies rows that start and end anywhere. What is between them has never been written, and the
+    matrix ends with its allocation, so reading anything else is a fault.
     """
-    spec, device = SPECS[name], CpuDevice()
-    dtype = {2: "f16", 4: "f32"}[spec.size]
+    device, dtype = CpuDevice(), {2: "f16", 4: "f32"}[spec.size]
     rng = np.random.default_rng(SEED)
-    function = device.kernel(spec.name, image(spec), spec.shared_bytes)
+    made = compile_ptx(source, name=spec.name, arch=targets(spec)[-1])
+    function = device.kernel(spec.name, lambda _: made.image, spec.shared_bytes)
     several = spec.threads * spec.turns // 3 + 1  # rows of three vectors or more, for two CTAs
     shapes = [(3, c) for c in (1, 2, spec.unit - 1, spec.unit, spec.unit + 1, 5 * spec.unit + 3)]
     shapes += [(several, 2 * spec.unit + 1), (1, 3 * spec.unit), (2, 0)]
@@ -70,6 +65,31 @@ def test_copies(name):
             if expected.size:
                 assert (y.values.view(f"u{spec.size}") == expected).all(), (turn, values)
             assert y.intact(), (turn, values)
+
+
+@pytest.mark.parametrize("name", COPYING)
+def test_copies(name):
+    copies(SPECS[name], render(SPECS[name]))
+
+
+FAULTS = (
+    ("at[t] >= before && ", ""),
+    ("2 * UNIT - before", "UNIT"),
+    ("aligned + (before ? 1 : 0)", "aligned + 1"),
+    ("skip & 8 ?", "skip & 16 ?"),
+    ("skip & 4 ?", "skip & 8 ?"),
+    ("at[t] + q < cols ? __ldg(from[t] + q) : 0", "__ldg(from[t] + q)"),
+    ("row * ldx", "(unsigned)row * cols"),
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault[0])
+def test_faults_in_copies_are_found(fault):
+    spec = next(SPECS[name] for name in COPYING if SPECS[name].matrices == 2)
+    source = render(spec)
+    assert source.count(fault[0]) == 1
+    with pytest.raises((KernelFault, AssertionError)):
+        copies(spec, source.replace(*fault))
 
 
 def test_what_a_kernel_is_told_of_a_copy_is_so():

@@ -19,7 +19,7 @@ from typing import Any
 from ptxgen.bench import cases, draw, measure
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
-from ptxgen.bench.fit import FAR, Regret, fit, held_out, points
+from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, points
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.cli.ui import Progress, emit, note, plural, table
 from ptxgen.errors import OptionError, PtxgenError
@@ -222,7 +222,7 @@ def learn(
     """The constants of the kernels of the tables ``keys``, and how well they choose."""
     h = journal.header
     tuning = Tuning(h.gpu, h.sms, h.arch, str(h), rates)
-    constants: dict[str, Constants] = {}
+    known: list[Point] = []
     reports = []
     for key in keys:
         records = [r for r in journal.records.values() if r.problem[0] == key and r.times]
@@ -234,8 +234,8 @@ def learn(
         for band in (*NAMES, ALL):
             inside = {at: r for at, (r, m) in lost.items() if band in (band_of(m), ALL)}
             reports.append(Report(name, band, Regret.of(inside)))
-        constants |= fit(points(records, tuning))
-    return constants, reports
+        known += points(records, tuning)
+    return fit(known), reports  # together: tables share kernels
 
 
 def write_tuning(

@@ -38,7 +38,8 @@ def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
 def _realigned(layout: str, dtype: str) -> Iterator[Route]:
     """Copies of operands off 16 bytes: of few rows that a weight is multiplied by, and of both."""
     few = [s for s in mma.specs(layout, dtype) if s.stream and s.copy_a == "vector"]
-    yield from realign.routes(few[-1], operands=("a",))
+    if layout[0] == "N":  # a copy of a transposed A has rows of 16 bytes there: five times as slow
+        yield from realign.routes(few[-1], operands=("a",))
     for tile in (128, 256), (128, 128), (64, 64):
         kernel = next(s for s in wgmma.specs(layout, dtype) if (s.bm, s.bn) == tile)
         yield from realign.routes(kernel)

@@ -649,25 +649,6 @@ def candidates(
         yield Candidate(us, Choice(34, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ()))
     # 35: A off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
-        and tiles_64x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "mma_tn_bf16_64x128x64_f8b3d3", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
-        )
-        choice = Choice(
-            35, ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
-            (-(-pieces_k_m8 // 512), tiles_64x128), (pieces_k_m8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 36: A off 16 bytes: copied first
-    if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
@@ -682,11 +663,11 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            36, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            35, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
             (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 37: B off 16 bytes: copied first
+    # 36: B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -702,11 +683,11 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            37, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            36, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
             (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 38: A and B off 16 bytes: copied first
+    # 37: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
@@ -722,12 +703,12 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            38, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
+            37, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 39: A off 16 bytes: copied first
+    # 38: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
@@ -743,11 +724,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            39, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
             (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 40: B off 16 bytes: copied first
+    # 39: B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -763,11 +744,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            39, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
             (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 41: A and B off 16 bytes: copied first
+    # 40: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
@@ -783,12 +764,12 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
+            40, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 42: A off 16 bytes: copied first
+    # 41: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
@@ -804,11 +785,11 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            41, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
             (-(-pieces_k_m8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 43: B off 16 bytes: copied first
+    # 42: B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -824,11 +805,11 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            43, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
             (-(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 44: A and B off 16 bytes: copied first
+    # 43: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
@@ -844,12 +825,12 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            44, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            43, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_a5ae8e"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 45: A off 16 bytes: copied first
+    # 44: A off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -863,11 +844,11 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            45, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            44, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 46: B off 16 bytes: copied first
+    # 45: B off 16 bytes: copied first
     if (
         pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -881,11 +862,11 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            46, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            45, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 47: A and B off 16 bytes: copied first
+    # 46: A and B off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -899,44 +880,44 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            47, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            46, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 48: operands off 16 bytes
+    # 47: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_8x32x256_4cc775", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(48, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
-    # 49: operands off 16 bytes
+        yield Candidate(us, Choice(47, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
+    # 48: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_31ca24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(49, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
-    # 50: operands off 16 bytes
+        yield Candidate(us, Choice(48, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
+    # 49: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_f3a7d2", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(50, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
-    # 51: operands off 16 bytes
+        yield Candidate(us, Choice(49, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
+    # 50: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "mma_tn_bf16_64x64x32_215e25", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(51, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
-    # 52: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(50, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
+    # 51: everything else: any size, alignment and plan
     if chunks <= 1:
         us = time(
             "mma_tn_bf16_64x64x32_b35a87", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(52, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(51, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

@@ -270,25 +270,6 @@ def candidates(
     pieces_k_m8 = k * -(-m // 8)
     # 19: A off 16 bytes: copied first
     if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
-        and tiles_64x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "mma_tn_bf16_64x128x64_f8b3d3", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
-        )
-        choice = Choice(
-            19, ("realign_b16x1_7953b4", "mma_tn_bf16_64x128x64_f8b3d3"),
-            (-(-pieces_k_m8 // 512), tiles_64x128), (pieces_k_m8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 20: A off 16 bytes: copied first
-    if (
         arch in SOME_1
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
@@ -303,13 +284,13 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            20, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            19, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
             (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
     operands_2 = 0 + k * -(-n // 8) * 16
     pieces_k_n8 = k * -(-n // 8)
-    # 21: B off 16 bytes: copied first
+    # 20: B off 16 bytes: copied first
     if (
         arch in SOME_1
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -325,12 +306,12 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            21, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            20, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
             (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
-    # 22: A and B off 16 bytes: copied first
+    # 21: A and B off 16 bytes: copied first
     if (
         arch in SOME_1
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
@@ -346,12 +327,12 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            22, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
+            21, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 23: A off 16 bytes: copied first
+    # 22: A off 16 bytes: copied first
     if (
         arch in SOME_1
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
@@ -367,11 +348,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            23, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            22, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
             (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 24: B off 16 bytes: copied first
+    # 23: B off 16 bytes: copied first
     if (
         arch in SOME_1
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -387,11 +368,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            24, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            23, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
             (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 25: A and B off 16 bytes: copied first
+    # 24: A and B off 16 bytes: copied first
     if (
         arch in SOME_1
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
@@ -407,12 +388,12 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            25, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
+            24, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 26: A off 16 bytes: copied first
+    # 25: A off 16 bytes: copied first
     if (
         arch in SOME_1
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
@@ -428,11 +409,11 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            26, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            25, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
             (-(-pieces_k_m8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 27: B off 16 bytes: copied first
+    # 26: B off 16 bytes: copied first
     if (
         arch in SOME_1
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -448,11 +429,11 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            27, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            26, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
             (-(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 28: A and B off 16 bytes: copied first
+    # 27: A and B off 16 bytes: copied first
     if (
         arch in SOME_1
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
@@ -468,12 +449,12 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            28, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            27, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_a5ae8e"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 29: A off 16 bytes: copied first
+    # 28: A off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -487,11 +468,11 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            29, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            28, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 30: B off 16 bytes: copied first
+    # 29: B off 16 bytes: copied first
     if (
         pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -505,11 +486,11 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            30, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            29, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 31: A and B off 16 bytes: copied first
+    # 30: A and B off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -523,44 +504,44 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            31, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            30, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 32: operands off 16 bytes
+    # 31: operands off 16 bytes
     if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_8x32x256_4cc775", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(32, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
-    # 33: operands off 16 bytes
+        yield Candidate(us, Choice(31, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
+    # 32: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_31ca24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(33, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
-    # 34: operands off 16 bytes
+        yield Candidate(us, Choice(32, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
+    # 33: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_f3a7d2", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(34, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
-    # 35: operands off 16 bytes
+        yield Candidate(us, Choice(33, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
+    # 34: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "mma_tn_bf16_64x64x32_215e25", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(35, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
-    # 36: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(34, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
+    # 35: everything else: any size, alignment and plan
     if chunks <= 1:
         us = time(
             "mma_tn_bf16_64x64x32_b35a87", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(36, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(35, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

@@ -323,15 +323,15 @@ def test_packages_that_are_missing_are_named(run, monkeypatch: pytest.MonkeyPatc
 
 
 def test_build_for_a_model(run, cache: Path) -> None:
-    status, out, err = run("build", "--for", "linear", "1..40", 48, 66, "--dtype", "f16")
+    status, out, err = run("build", "--for", "linear", "1..40", 4800, 66, "--dtype", "f16")
     built = [line.split()[0] for line in out.splitlines()[1:-1]]
     expected = {}
     for m in range(1, 41):  # rows of 66 elements are 4 bytes off, and a row alone is not
-        found = explain("linear", m, 48, 66, dtype="f16", align=(16 if m == 1 else 4, 16))
+        found = explain("linear", m, 4800, 66, dtype="f16", align=(16 if m == 1 else 4, 16))
         expected.update(dict.fromkeys(found.choice.kernels))
     assert status == 0 and built == list(expected) and len(built) > 1
     said = err.splitlines()[0]
-    assert said.startswith("linear 1..40 48 66 kn float16 on NVIDIA H200 (sm_90, 132 SMs): ")
+    assert said.startswith("linear 1..40 4800 66 kn float16 on NVIDIA H200 (sm_90, 132 SMs): ")
     assert said.endswith(f"40 problems, served by {len(built)} kernels")
 
 

@@ -1,6 +1,6 @@
 """``ptxgen bench kernels``: every kernel that a problem admits, forced one by one.
 
-What the ``prefer`` predicates of the route tables are written from.
+For looking into one problem; what times are predicted by comes from ``ptxgen tune``.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ def _by_name(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
         twin.name: (twin, key, dtype)
         for key in tables
         for dtype in TABLES[key].dtypes
-        for twin in (route.of(dtype) for route in TABLES[key].routes)
+        for twin in (route.of(dtype) for route in TABLES[key].named.values())
     }
 
 

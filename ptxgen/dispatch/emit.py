@@ -66,9 +66,7 @@ class Table:
         """Architectures that run the same routes, and the indices of those routes."""
         by_routes: dict[tuple[int, ...], list[str]] = {}
         for arch in ARCHITECTURES:
-            runs = tuple(
-                i for i, r in enumerate(self.routes) if all(k.runs_on(arch) for k in r.kernels)
-            )
+            runs = tuple(i for i, route in enumerate(self.routes) if arch in _archs(route))
             by_routes.setdefault(runs, []).append(arch)
         return {tuple(archs): runs for runs, archs in by_routes.items()}
 

@@ -94,7 +94,7 @@ class Explanation:
     tuning: str
     """The tuning whose constants predict times."""
     tuned: bool
-    """Whether it is this GPU's own; else its rates are another's constants' only difference."""
+    """Whether it was measured on such a GPU; else its constants are taken with this one's rates."""
     contract: str
     space: str
     values: Mapping[str, int]

@@ -4,7 +4,7 @@ A contract is a pure function of the operands' bits and of the problem. Every ke
 states the contract that it implements, and all kernels of one contract return
 identical bits; tile, kernel, grid, device, stream and alignment never matter.
 
-The ``fma`` contract, version 1
+The ``fma`` contract, version 2
 -------------------------------
 For one output element with the operand vectors ``a`` and ``b`` of length K:
 
@@ -24,7 +24,7 @@ The same for operands of f64, with f64 wherever ``fma`` says f32; it has no acti
 sm_90, where this was measured, a step of ``mma.sync`` in f64 is such an fma, k's ascending, so that
 tensor cores return these bits, too.
 
-The ``tc16`` contract, version 1
+The ``tc16`` contract, version 2
 --------------------------------
 The same for operands of 16 bits on tensor cores, with another chain: a chunk is taken in groups
 of 16 (the last filled up with zeros), ``acc = dot16(a[k:k+16], b[k:k+16], acc)`` for each group,
@@ -76,7 +76,7 @@ class Contract:
         return f"{self.name}/{self.version}"
 
 
-FMA = Contract("fma", 1, "acc = fma_rn(a[k], b[k], acc), k ascending", "simt")
+FMA = Contract("fma", 2, "acc = fma_rn(a[k], b[k], acc), k ascending", "simt")
 FMA64 = Contract(
     "fma64",
     1,
@@ -85,7 +85,7 @@ FMA64 = Contract(
     accumulator="f64",
     activations=False,
 )
-TC16 = Contract("tc16", 1, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending", "tc")
+TC16 = Contract("tc16", 2, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending", "tc")
 COPY = Contract("copy", 1, "every bit as it is", "any")
 """The contract of kernels that only move numbers: they serve beside those of any other."""
 CONTRACTS = {
@@ -177,10 +177,11 @@ def _granular(length: Expr, unit: int = 16) -> Expr:
 
 ROWS = Plan(
     "rows",
-    select((N <= 4096) & (K >= 2048), _granular(ceil_div(K, 8)), K),
+    select((N <= 4096) & (K >= 2048), _granular(minimum(ceil_div(K, 8), 4096)), K),
     batch_invariant=True,
 )
-"""Eight chunks where a row has few outputs and a long reduction, else one chain."""
+"""Eight chunks, or more so that none is longer than 4096, where a row has few outputs and a long
+reduction; else one chain."""
 
 BATCH = Plan(
     "batch",
@@ -208,8 +209,13 @@ BATCH64 = Plan(
 )
 """About 2^20 partial sums in all, in at most 32 chunks of at least 128."""
 
-TC_ROWS = Plan("rows", K, batch_invariant=True)
-"""One chain: tensor cores are fast enough for it where f32 is not."""
+TC_ROWS = Plan(
+    "rows",
+    select((N <= 4096) & (K >= 4096), _granular(minimum(ceil_div(K, 8), 4096), 128), K),
+    batch_invariant=True,
+)
+"""Chunks of an eighth, but of at most 4096, rounded up to 128, where a row has few outputs and a long
+reduction; else one chain."""
 
 TC_BATCH = Plan(
     "batch",

@@ -48,6 +48,10 @@ class Architecture:
         """What kernels are compiled for: "sm_90a" has what only sm_90 has, others are named so."""
         return f"{self.name}a" if self.compute == 90 else self.name
 
+    def shared_for(self, ctas: int) -> int:
+        """Bytes of shared memory that each of ``ctas`` on an SM may have; the system takes 1 KiB."""
+        return min(self.shared_per_cta, self.shared_per_sm // ctas - 1024)
+
 
 ARCHITECTURES = {
     a.name: a

@@ -14,7 +14,7 @@ from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, GemmSpec,
 MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
 """How an operand reaches shared memory, and the alignment that it takes, in bytes: 16 or 4 bytes at
 a time by cp.async, or by single elements through registers."""
-MMA_SPLITS = ("none", "workspace")
+MMA_SPLITS = ("none", "turns", "workspace")
 STREAMS = ("", "b", "ab")
 """The operands whose lines L2 is told to evict first, since their tiles are read once (or by CTAs
 that run side by side): they displace one another, rather than what others will want again."""
@@ -99,8 +99,9 @@ class MmaSpec(GemmSpec):
     products of few rows.
 
     ``copy_a``, ``copy_b``: how the operands reach shared memory (MMA_COPIES). ``split``: "none"
-    (the plan must give one chunk) or "workspace" (a CTA per tile and chunk writes its partial
-    sums; a reduce kernel adds them). ``persistent``: the grid is bounded and CTAs walk over the
+    (the plan must give one chunk), "turns" (a CTA takes one chunk after another, and keeps a second
+    set of sums) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce kernel
+    adds them). ``persistent``: the grid is bounded and CTAs walk over the
     tiles with 64-bit indices. ``ctas_per_sm``: CTAs that share an SM, which bounds the registers.
     ``raster``: tile rows that share columns in L2, 0: all. ``stream``: see STREAMS.
 
@@ -204,7 +205,8 @@ class MmaSpec(GemmSpec):
             arch.shared_per_cta,
         )
         wide, slim = self.wide_side, self.slim_side
-        needed = 4 * wide.fragments * slim.fragments + 24
+        sums = 2 if self.split == "turns" else 1
+        needed = sums * 4 * wide.fragments * slim.fragments + 24
         needed += self.buffers * (4 * wide.fragments + 2 * slim.fragments)
         available = min(
             arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
@@ -303,6 +305,8 @@ class MmaSpec(GemmSpec):
                 terms.append(align >= MMA_COPIES[copy])
         if self.split == "none":
             terms.append(CHUNKS <= 1)
+        elif self.split == "turns":
+            terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
         else:
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
         if not self.persistent:

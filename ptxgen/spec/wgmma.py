@@ -18,7 +18,7 @@ PANEL = 64
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
 WARPGROUP = 128
-SPLITS = ("none", "workspace", "cluster")
+SPLITS = ("none", "turns", "workspace", "cluster")
 STEP = 16
 """Reduction steps of one instruction."""
 COORDINATE_MAX = (1 << 31) - 1
@@ -133,9 +133,11 @@ class WgmmaSpec(GemmSpec):
     those along n one of A. The grid is bounded, and clusters walk over the tiles, in bands of
     ``raster`` rows of (clusters') tiles.
 
-    ``split``: "none" (the plan must give one chunk), "workspace" (work is a tile and a chunk;
-    partial sums go to the workspace, and a reduce kernel adds them), or "cluster" (a cluster is
-    ``cluster_k`` CTAs which have a chunk each of one tile, and add them in shared memory).
+    ``split``: "none" (the plan must give one chunk), "turns" (a CTA takes one chunk after another,
+    and keeps a second set of sums), "workspace" (work is a tile and a chunk; partial sums go to the
+    workspace, and a reduce kernel adds them), or "cluster" (a cluster is ``cluster_k`` CTAs which
+    have a chunk each of one tile, and add them in shared memory). ``ctas_per_sm``: CTAs that share
+    an SM, which bounds registers and shared memory.
     ``registers``: those of a consumer's thread after reallocation, for which the producer is a
     warpgroup that gives up its own; 0: as launched.
     """
@@ -151,6 +153,7 @@ class WgmmaSpec(GemmSpec):
     cluster_k: int = 1
     raster: int = 8
     split: str = "none"
+    ctas_per_sm: int = 1
     registers: int = 0
     dtype: str = "bf16"
     min_arch: str = "sm_90"
@@ -161,7 +164,7 @@ class WgmmaSpec(GemmSpec):
 
     def __post_init__(self) -> None:
         counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "cluster_k", "raster"
-        for what in counts:
+        for what in (*counts, "ctas_per_sm"):
             check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
         name = self.name
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
@@ -195,13 +198,6 @@ class WgmmaSpec(GemmSpec):
             256,
         )
         check(self.bk % PANEL == 0, name, "bk is a multiple of 64", self.bk, PANEL)
-        check(
-            self.bk == PANEL or self.split == "none",
-            name,
-            "bk divides every chunk",
-            self.bk,
-            PANEL,
-        )
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         for operand in (self.a, self.b):
             check(
@@ -219,14 +215,15 @@ class WgmmaSpec(GemmSpec):
                 256,
             )
         arch = ARCHITECTURES[self.min_arch]
+        shared = arch.shared_for(self.slots)
         check(
-            self.shared_bytes <= arch.shared_per_cta,
+            self.shared_bytes <= shared,
             name,
             f"shared memory on {arch.name}, bytes",
             self.shared_bytes,
-            arch.shared_per_cta,
+            shared,
         )
-        needed = self.accumulators + 48
+        needed = self.accumulators * (2 if self.split == "turns" else 1) + 48
         available = self.registers or self.launch_registers
         check(
             needed <= available,
@@ -252,6 +249,10 @@ class WgmmaSpec(GemmSpec):
             )
 
     # -- derived --------------------------------------------------------------
+    @property
+    def slots(self) -> int:
+        return self.ctas_per_sm
+
     @property
     def ctas(self) -> int:
         """CTAs of a cluster."""
@@ -285,7 +286,7 @@ class WgmmaSpec(GemmSpec):
     def launch_registers(self) -> int:
         """Registers that each thread can have; the compiler reckons with whole warpgroups."""
         arch = ARCHITECTURES[self.min_arch]
-        threads = -(-self.threads // WARPGROUP) * WARPGROUP
+        threads = -(-self.threads // WARPGROUP) * WARPGROUP * self.slots
         fit = arch.registers_per_sm // threads // 8 * 8
         return min(fit, arch.registers_per_thread)
 
@@ -347,7 +348,7 @@ class WgmmaSpec(GemmSpec):
     def grid(self) -> Expr:
         if self.split == "cluster":
             return self.tiles * self.ctas
-        return minimum(self.work, SMS // self.ctas) * self.ctas
+        return minimum(self.work, SMS * self.slots // self.ctas) * self.ctas
 
     @property
     def abi(self) -> Abi:
@@ -380,9 +381,11 @@ class WgmmaSpec(GemmSpec):
             ("tile_m * BM and the rows of a tile, as coordinates", M + high, COORDINATE_MAX),
             ("tile_n * BN and the columns of a tile, as coordinates", N + wide, COORDINATE_MAX),
             ("k and the steps of a stage, as coordinates", K + self.bk, COORDINATE_MAX),
-            ("work + clusters", self.work + SMS, INDEX_MAX),
+            ("work + clusters", self.work + SMS * self.slots, INDEX_MAX),
             ("GROUP * tiles_n", ceil_div(N, wide) * self.raster, INDEX_MAX),
         ]
+        if self.split == "turns":
+            bounds.append(("begin + chunk", K + CHUNK, INDEX_MAX))
         return tuple(bounds)
 
     def runs_on(self, arch: str) -> bool:

@@ -1,4 +1,4 @@
-"""The mma family: kernels of bf16 and f16 on the tensor cores of sm_80 and later, contract tc16/1.
+"""The mma family: kernels of bf16 and f16 on the tensor cores of sm_80 and later, contract tc16/2.
 
 How to read a line: a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring, and
 ``copiers``, warps that only copy.
@@ -17,6 +17,8 @@ Where a kernel takes more than 99 KB of shared memory, another one of its regime
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from ptxgen.spec.mma import MmaSpec
 
@@ -39,6 +41,7 @@ def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             *warps,
             stages,
             swap=True,
+            split="turns",
             raster=0,
             copiers=copiers,
             ahead=ahead,
@@ -59,7 +62,20 @@ def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
         *((kernel(16, 64, 128, (1, 4), 4, 4),) if layout[0] == "N" else ()),
         kernel(32, 32, 128, (2, 2), 6, 4),
         kernel(32, 64, 128, (1, 4), 6, 4),
-        MmaSpec(layout, 64, 128, 64, 2, 4, 6, raster=0, copiers=4, stream="b", dtype=dtype),
+        MmaSpec(
+            layout,
+            64,
+            128,
+            64,
+            2,
+            4,
+            6,
+            split="turns",
+            raster=0,
+            copiers=4,
+            stream="b",
+            dtype=dtype,
+        ),
     )
 
 
@@ -67,7 +83,8 @@ def _tiles(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
     large = MmaSpec(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, dtype=dtype)
     if layout == "TT":
         return (large,)
-    return (MmaSpec(layout, 64, 64, 64, 2, 2, 4, ctas_per_sm=3, dtype=dtype), large)
+    small = MmaSpec(layout, 64, 64, 64, 2, 2, 4, split="turns", ctas_per_sm=3, dtype=dtype)
+    return (small, large)
 
 
 def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
@@ -83,6 +100,7 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             copy,
             copy,
             swap=True,
+            split="turns",
             raster=0,
             copiers=4,
             ahead=7,
@@ -100,8 +118,9 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             4,
             copy,
             copy,
+            split="turns",
             persistent=persistent,
-            ctas_per_sm=4,
+            ctas_per_sm=3 if copy == "plain" else 4,
             dtype=dtype,
         )
 
@@ -118,6 +137,7 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
                 4,
                 "words",
                 swap=True,
+                split="turns",
                 raster=0,
                 copiers=2,
                 ahead=7,
@@ -137,8 +157,14 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
 
 
 def specs(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
-    """The kernels of one unsplit chain; the last one takes everything."""
+    """The kernels that take all chunks in turns, or one chain; the last one takes everything."""
     return (*_few_rows(layout, dtype), *_tiles(layout, dtype), *_unaligned(layout, dtype))
+
+
+def few_rows_partial(layout: str, dtype: str) -> MmaSpec:
+    """The kernel that writes partial sums of few rows."""
+    few = next(s for s in _few_rows(layout, dtype) if (s.bm, s.bn) == (16, 32))
+    return replace(few, split="workspace")
 
 
 def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:

@@ -188,8 +188,31 @@ def _realigned(*kernels: SimtSpec) -> tuple[Route, ...]:
     return tuple(route for kernel in kernels for route in realign.routes(kernel))
 
 
+def _partial(layout: str) -> tuple[SimtSpec, ...]:
+    """Kernels that write partial sums; the last one takes any alignment."""
+    fast = "wide" if layout == "TN" else "floats"
+    part = partial(_gemm, layout, split="workspace")
+    return (
+        part((64, 64, 32), (8, 4), (4, 8), (2, 2), 3 if layout == "TN" else 2, fast, ctas=2),
+        part((32, 64, 16), (4, 4), (4, 8), (2, 2), 5, fast, ctas=4),
+        part((32, 64, 16), (4, 4), (4, 8), (2, 2), 4, "plain", ctas=4),
+    )
+
+
+def _parts(layout: str) -> tuple[Route, ...]:
+    """A CTA for each tile and chunk, where few outputs have a long reduction."""
+    low = partial(_gemm, layout, (8, 64, 32), (4, 2), (2, 16), (1, 2), split="workspace")
+    few = (low(4, "floats"), low(4, "plain")) if layout != "NT" else (low(4, "plain"),)
+    large, *others = _partial(layout)
+    return (
+        *routes((*few, large, *others), "chunks apart, by a CTA each", REDUCE),
+        *realign.routes(large, REDUCE),
+    )
+
+
 def _rows(layout: str) -> tuple[Route, ...]:
     return (
+        *_parts(layout),
         *routes(THIN_SPLIT[layout], "few rows, chunks side by side"),
         *routes(MEDIUM_SPLIT[layout], "more rows, chunks side by side"),
         *routes(THIN[layout], "few rows: the weight streams once"),
@@ -216,16 +239,14 @@ def _both_turned() -> tuple[Route, ...]:
 
 def _batch() -> tuple[Route, ...]:
     """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
-    partial_sums = (
-        _gemm("TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, split="workspace"),
-        _gemm("TN", (64, 64, 32), (8, 4), (4, 8), (2, 2), 3, "wide", ctas=2, split="workspace"),
-        _gemm("TN", (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, "wide", ctas=4, split="workspace"),
-        _gemm("TN", (32, 64, 16), (4, 4), (4, 8), (2, 2), 4, "plain", ctas=4, split="workspace"),
+    large = _gemm(
+        "TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, split="workspace"
     )
+    partial_sums = large, *_partial("TN")
     flat = _gemm("TN", (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", ctas=4)
     return (
         *routes(partial_sums, "a long batch: a CTA per tile and chunk", REDUCE),
-        *realign.routes(partial_sums[0], REDUCE),
+        *realign.routes(large, REDUCE),
         *_realigned(LARGE["TN"]),
         *routes((flat,), "a short batch: stores decide"),
         *routes(_unsplit("TN"), "one chain"),

@@ -1,10 +1,12 @@
-"""The routes of the tc tier: kernels of the wgmma and mma families, contract tc16/1.
+"""The routes of the tc tier: kernels of the wgmma and mma families, contract tc16/2.
 
 Which of them serves a problem is decided by predicted times (:mod:`ptxgen.tiles.tunings`); the
 order here says nothing. Regimes:
 
 - *few rows* (M <= 32): the weight streams once, through mma kernels with swapped operands;
 - wgmma kernels, on Hopper, and mma kernels: the largest tile that still gives nearly every SM one;
+- few outputs of a long reduction: clusters on Hopper, or CTAs and a reduce kernel, take a chunk
+  each;
 - operands that no vector copy takes.
 """
 
@@ -22,6 +24,43 @@ from ptxgen.tiles.regimes import last, routes
 
 
 def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
+    if layout == "TT":
+        return _turns(layout, dtype)
+    clusters = wgmma.clustered(layout, dtype)
+    few = routes((mma.few_rows_partial(layout, dtype),), "few rows of few outputs", _reduce(dtype))
+    return (
+        *routes(clusters, "few outputs: clusters add their chunks"),
+        *(r for s in clusters if s.bm == s.bn for r in realign.routes(s)),
+        *few,
+        *_parts(layout, dtype),
+        *_turns(layout, dtype),
+    )
+
+
+def _batch(dtype: str) -> tuple[Route, ...]:
+    """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
+    pair = wgmma.paired("TN", dtype)
+    return (
+        *routes((pair,), "two chunks: pairs of CTAs add them themselves"),
+        *_parts("TN", dtype),
+        *_turns("TN", dtype),
+    )
+
+
+def _reduce(dtype: str) -> ReduceSpec:
+    return ReduceSpec(dtype=dtype, contract=TC16)
+
+
+def _parts(layout: str, dtype: str) -> Iterator[Route]:
+    """A CTA for each tile and chunk, and a kernel that adds the chunks."""
+    reduce = _reduce(dtype)
+    fast, others = wgmma.partial(layout, dtype), mma.partial(layout, dtype)
+    yield from routes((*fast, *others), "a long reduction: a CTA per tile and chunk", reduce)
+    for kernel in (*fast, others[1]):
+        yield from realign.routes(kernel, reduce)
+
+
+def _turns(layout: str, dtype: str) -> tuple[Route, ...]:
     """``mma.specs`` has the few rows first, then tiles from small to large, then the unaligned."""
     *kernels, filler = mma.specs(layout, dtype)
     vector = [s for s in kernels if s.copy_a == s.copy_b == "vector"]
@@ -40,23 +79,11 @@ def _realigned(layout: str, dtype: str) -> Iterator[Route]:
     few = [s for s in mma.specs(layout, dtype) if s.stream and s.copy_a == "vector"]
     if layout[0] == "N":  # a copy of a transposed A has rows of 16 bytes there: five times as slow
         yield from realign.routes(few[-1], operands=("a",))
-    for tile in (128, 256), (128, 128), (64, 64):
+    for tile in (128, 256), (128, 176), (128, 128), (64, 64):
         kernel = next(s for s in wgmma.specs(layout, dtype) if (s.bm, s.bn) == tile)
         yield from realign.routes(kernel)
     large = next(s for s in mma.specs(layout, dtype) if (s.bm, s.bn) == (128, 128))
     yield from realign.routes(large)
-
-
-def _batch(dtype: str) -> tuple[Route, ...]:
-    """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
-    reduce = ReduceSpec(dtype=dtype, contract=TC16)
-    parts = (*wgmma.partial("TN", dtype), *mma.partial("TN", dtype))
-    return (
-        *routes(wgmma.clustered("TN", dtype), "two chunks: pairs of CTAs add them themselves"),
-        *routes(parts, "a long batch: a CTA per tile and chunk", reduce),
-        *(r for p in (parts[0], parts[1], parts[4]) for r in realign.routes(p, reduce)),
-        *_rows("TN", dtype),
-    )
 
 
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(

@@ -1,4 +1,4 @@
-"""The wgmma kernels: Hopper's tensor cores and its copy engine, contract tc16/1.
+"""The wgmma kernels: Hopper's tensor cores and its copy engine, contract tc16/2.
 
 A line of the tables is ``tile BM x BN x BK, consumer warpgroups, stages``.
 docs/performance-16bit.md has the measurements behind the choice.
@@ -10,18 +10,21 @@ from ptxgen.spec.wgmma import WgmmaSpec
 
 
 def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
-    """Kernels for one unsplit chain, from large tiles to small ones."""
+    """Kernels whose CTAs take all chunks in turns, or one chain, from large tiles to small ones."""
 
     def gemm(
         tile: tuple[int, int, int],
         consumers: int,
         stages: int,
         *,
+        turns: bool = True,
         share: tuple[int, int] = (1, 1),
         registers: int = 0,
         raster: int = 8,
     ) -> WgmmaSpec:
-        """``share``: CTAs along m that share tiles of B, and along n that share tiles of A."""
+        """``turns``: false where registers have no room for a second set of sums. ``share``: CTAs
+        along m that share tiles of B, and along n that share tiles of A.
+        """
         bm, bn, bk = tile
         return WgmmaSpec(
             layout=layout,
@@ -32,31 +35,42 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
             stages=stages,
             cluster_m=share[0],
             cluster_n=share[1],
+            split="turns" if turns else "none",
             registers=registers,
             raster=raster,
             dtype=dtype,
         )
 
     if layout == "TT":  # nobody stores both like this; two sizes serve
-        return (gemm((128, 128, 64), 2, 6), gemm((64, 64, 64), 1, 12))
-    large = gemm((128, 256, 64), 2, 4, registers=232, raster=16)
+        return (gemm((128, 128, 64), 2, 6, registers=232), gemm((64, 64, 64), 1, 12))
+    # Whatever M and N are, some tile divides them among the SMs with little left over.
+    large = (
+        gemm((128, 256, 64), 2, 4, turns=False, registers=232, raster=16),
+        gemm((256, 160, 64), 2, 3, turns=False, registers=240),
+        gemm((192, 192, 64), 3, 4, turns=False, registers=160),
+        gemm((192, 176, 64), 3, 4, turns=False, registers=160),
+    )
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
     medium = (
-        *((gemm((192, 128, 64), 3, 4),) if layout == "TN" else ()),
-        gemm((192, 128, 64), 3, 4, share=(1, 2)),
-        gemm((128, 224, 64), 2, 4),
-        gemm((128, 128, 64), 2, 6),
-        gemm((192, 96, 64), 3, 4) if layout == "TN" else gemm((128, 112, 64), 2, 6),
+        *((gemm((192, 128, 64), 3, 4, turns=False),) if layout == "TN" else ()),
+        gemm((192, 128, 64), 3, 4, turns=False, share=(1, 2)),
+        gemm((128, 224, 64), 2, 4, turns=False),
+        gemm((128, 176, 64), 2, 5, registers=240),
+        gemm((128, 128, 64), 2, 6, registers=232),
+        gemm((192, 96, 64), 3, 4, registers=160) if layout == "TN" else gemm((128, 112, 64), 2, 6),
     )
     # At most one tile for each SM: bytes under way count.
     small = (
+        gemm((64, 208, 64), 1, 5, turns=False),
+        gemm((64, 160, 64), 1, 6),
+        gemm((64, 112, 64), 1, 8),
         gemm((128, 64, 64), 2, 8),
         gemm((64, 128, 64), 1, 8),
         gemm((64, 64, 64), 1, 12),
         gemm((64, 32, 128), 1, 8),
-        gemm((64, 16, 256), 1, 5) if layout == "NN" else gemm((64, 16, 128), 1, 10),
+        gemm((64, 16, 128), 1, 10),
     )
-    return (large, *medium, *small)
+    return (*large, *medium, *small)
 
 
 def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
@@ -77,19 +91,42 @@ def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     )
 
 
+def paired(layout: str, dtype: str) -> WgmmaSpec:
+    """The kernel whose clusters of two add the chunks of a long batch themselves."""
+    return WgmmaSpec(
+        layout=layout,
+        bm=192,
+        bn=192,
+        bk=64,
+        consumers=3,
+        stages=4,
+        split="cluster",
+        cluster_k=2,
+        registers=160,
+        dtype=dtype,
+    )
+
+
 def clustered(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
-    """Kernels whose clusters add the chunks of a split reduction themselves."""
-    return (
+    """Kernels whose clusters add the eight chunks of few outputs themselves."""
+    return tuple(
         WgmmaSpec(
             layout=layout,
-            bm=192,
-            bn=192,
-            bk=64,
-            consumers=3,
-            stages=4,
+            bm=bm,
+            bn=bn,
+            bk=bk,
+            consumers=bm // 64,
+            stages=stages,
             split="cluster",
-            cluster_k=2,
-            registers=160,
+            cluster_k=8,
+            ctas_per_sm=ctas,
             dtype=dtype,
-        ),
+        )
+        for bm, bn, bk, stages, ctas in (
+            (64, 32, 128, 4, 2),
+            (64, 64, 64, 6, 2),
+            (64, 128, 64, 4, 2),
+            (128, 64, 64, 4, 2),
+            (128, 128, 64, 6, 1),
+        )
     )

@@ -15,7 +15,7 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
+    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2
@@ -24,48 +24,48 @@ def candidates(
     # 0: chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_8x32 <= 2147483647:
         us = time(
-            "simt_nn_bf16_8x32x32_512c36", "fma", 1, sms, tiles_8x32, tiles_chunk32_chunks8,
+            "simt_nn_bf16_8x32x32_d114a6", "fma", 1, sms, tiles_8x32, tiles_chunk32_chunks8,
             k * 256, tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(0, ("simt_nn_bf16_8x32x32_512c36",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(0, ("simt_nn_bf16_8x32x32_d114a6",), (tiles_8x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
     # 1: chunks side by side
     if arch in SOME_0 and align_a >= 8 and align_b >= 8 and tiles_32x64 <= 2147483647:
         us = time(
-            "simt_nn_bf16_32x64x16_14f16d", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
+            "simt_nn_bf16_32x64x16_dfea74", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
             k * 2048, tiles_32x64 * k * 192, operands, stores,
         )
-        yield Candidate(us, Choice(1, ("simt_nn_bf16_32x64x16_14f16d",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(1, ("simt_nn_bf16_32x64x16_dfea74",), (tiles_32x64,), ()))
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: one chain
     if align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
-            "simt_nn_bf16_128x128x16_94ca77", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
+            "simt_nn_bf16_128x128x16_7803b3", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
-        yield Candidate(us, Choice(2, ("simt_nn_bf16_128x128x16_94ca77",), (tiles_128x128,), ()))
+        yield Candidate(us, Choice(2, ("simt_nn_bf16_128x128x16_7803b3",), (tiles_128x128,), ()))
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: one chain
     if align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
-            "simt_nn_bf16_64x64x16_78f250", "fma", 4, sms, tiles_64x64, -(-k // 16), k * 4096,
+            "simt_nn_bf16_64x64x16_d43bd0", "fma", 4, sms, tiles_64x64, -(-k // 16), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(3, ("simt_nn_bf16_64x64x16_78f250",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(3, ("simt_nn_bf16_64x64x16_d43bd0",), (tiles_64x64,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
-            "simt_nn_bf16_16x32x64_2d3abd", "fma", 4, sms, tiles_16x32, -(-k // 64), k * 512,
+            "simt_nn_bf16_16x32x64_c7fd1e", "fma", 4, sms, tiles_16x32, -(-k // 64), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(4, ("simt_nn_bf16_16x32x64_2d3abd",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(4, ("simt_nn_bf16_16x32x64_c7fd1e",), (tiles_16x32,), ()))
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
     # 5: everything else: any size, alignment and plan
     us = time(
-        "simt_nn_bf16_64x64x16_04c3a6", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
+        "simt_nn_bf16_64x64x16_85b9eb", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
         tiles_64x64 * k * 256, operands, stores,
     )
-    choice = Choice(5, ("simt_nn_bf16_64x64x16_04c3a6",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(5, ("simt_nn_bf16_64x64x16_85b9eb",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -8,262 +8,1073 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_90",))
+SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, k))
+    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 128) * 128 if n <= 4096 and k >= 4096 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 0: few rows: the weight streams once
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647
-    ):
-        us = time(
-            "mma_nn_bf16_8x64x128_c1cd43", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
-            tiles_8x64 * k * 144, operands, stores,
-        )
-        yield Candidate(us, Choice(0, ("mma_nn_bf16_8x64x128_c1cd43",), (tiles_8x64,), ()))
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 1: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        us = time(
-            "mma_nn_bf16_8x32x128_f7ec2d", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * 80, operands, stores,
-        )
-        yield Candidate(us, Choice(1, ("mma_nn_bf16_8x32x128_f7ec2d",), (tiles_8x32,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 2: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_nn_bf16_16x32x128_c42c9b", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores,
-        )
-        yield Candidate(us, Choice(2, ("mma_nn_bf16_16x32x128_c42c9b",), (tiles_16x32,), ()))
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 3: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647:
-        us = time(
-            "mma_nn_bf16_16x64x128_aac18e", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
-            tiles_16x64 * k * 160, operands, stores,
-        )
-        yield Candidate(us, Choice(3, ("mma_nn_bf16_16x64x128_aac18e",), (tiles_16x64,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 4: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        us = time(
-            "mma_nn_bf16_32x32x128_cff189", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands, stores,
-        )
-        yield Candidate(us, Choice(4, ("mma_nn_bf16_32x32x128_cff189",), (tiles_32x32,), ()))
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 5: few rows: the weight streams once
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
-    ):
-        us = time(
-            "mma_nn_bf16_32x64x128_29d365", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands, stores,
-        )
-        yield Candidate(us, Choice(5, ("mma_nn_bf16_32x64x128_29d365",), (tiles_32x64,), ()))
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 6: few rows: the weight streams once
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647
-    ):
-        us = time(
-            "mma_nn_bf16_64x128x64_279d8f", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
-        )
-        yield Candidate(us, Choice(6, ("mma_nn_bf16_64x128x64_279d8f",), (tiles_64x128,), ()))
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 7: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nn_bf16_128x256x64_21d1cf", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
-        )
-        choice = Choice(
-            7, ("wgmma_nn_bf16_128x256x64_21d1cf",), (min(tiles_128x256, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 8: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nn_bf16_192x128x64_743440", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands, stores,
-        )
-        choice = Choice(
-            8, ("wgmma_nn_bf16_192x128x64_743440",), (min(tiles_192x256, sms // 2) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 9: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nn_bf16_128x224x64_9c36e6", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands, stores,
-        )
-        choice = Choice(
-            9, ("wgmma_nn_bf16_128x224x64_9c36e6",), (min(tiles_128x224, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nn_bf16_128x128x64_b78178", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            10, ("wgmma_nn_bf16_128x128x64_b78178",), (min(tiles_128x128, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 11: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 112 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nn_bf16_128x112x64_256c5b", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * 480, operands, stores,
-        )
-        choice = Choice(
-            11, ("wgmma_nn_bf16_128x112x64_256c5b",), (min(tiles_128x112, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 12: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nn_bf16_128x64x64_abd4be", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands, stores,
-        )
-        choice = Choice(
-            12, ("wgmma_nn_bf16_128x64x64_abd4be",), (min(tiles_128x64, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    # 13: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nn_bf16_64x128x64_2e86fc", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
-        )
-        choice = Choice(
-            13, ("wgmma_nn_bf16_64x128x64_2e86fc",), (min(tiles_64x128, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 14: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nn_bf16_64x64x64_4fd254", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
-        )
-        choice = Choice(
-            14, ("wgmma_nn_bf16_64x64x64_4fd254",), (min(tiles_64x64, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 15: many rows, by wgmma
+    # 0: few outputs: clusters add their chunks
     if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_64x32 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 32 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_64x32 + sms * 2 <= 4294967295
         and -(-n // 32) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x32x128_ff9e9b", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            "wgmma_nn_bf16_64x32x128_d93df4", "wgmma", 2, sms, tiles_64x32 * chunks,
+            -(-chunk // 128), chunk * 2048, tiles_64x32 * k * 192, operands, stores,
+        )
+        yield Candidate(us, Choice(0, ("wgmma_nn_bf16_64x32x128_d93df4",), (tiles_64x32 * 8,), ()))
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 1: few outputs: clusters add their chunks
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_64x64x64_145e00", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+        )
+        yield Candidate(us, Choice(1, ("wgmma_nn_bf16_64x64x64_145e00",), (tiles_64x64 * 8,), ()))
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 2: few outputs: clusters add their chunks
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_64x128 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_64x128x64_18fa72", "wgmma", 2, sms, tiles_64x128 * chunks,
+            -(-chunk // 64), chunk * 8192, tiles_64x128 * k * 384, operands, stores,
+        )
+        yield Candidate(us, Choice(2, ("wgmma_nn_bf16_64x128x64_18fa72",), (tiles_64x128 * 8,), ()))
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 3: few outputs: clusters add their chunks
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_128x64 * 8 <= 2147483647 and m + 128 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x64x64_ec3b93", "wgmma", 2, sms, tiles_128x64 * chunks,
+            -(-chunk // 64), chunk * 8192, tiles_128x64 * k * 384, operands, stores,
+        )
+        yield Candidate(us, Choice(3, ("wgmma_nn_bf16_128x64x64_ec3b93",), (tiles_128x64 * 8,), ()))
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 4: few outputs: clusters add their chunks
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x128x64_486b83", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(4, ("wgmma_nn_bf16_128x128x64_486b83",), (tiles_128x128 * 8,), ())
+        yield Candidate(us, choice)
+    operands_1 = 0 + m * -(-k // 8) * 16
+    pieces_m_k8 = m * -(-k // 8)
+    # 5: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x64x64_145e00", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            5, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_145e00"),
+            (-(-pieces_m_k8 // 512), tiles_64x64 * 8), (pieces_m_k8 * 16,),
+        )
+        yield Candidate(us, choice)
+    operands_2 = 0 + k * -(-n // 8) * 16
+    pieces_k_n8 = k * -(-n // 8)
+    # 6: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x64x64_145e00", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            6, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_145e00"),
+            (-(-pieces_k_n8 // 512), tiles_64x64 * 8), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    operands_3 = 0 + m * -(-k // 8) * 16 + k * -(-n // 8) * 16
+    # 7: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8 and tiles_64x64 * 8 <= 2147483647
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 2 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x64x64_145e00", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            7, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_145e00"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), tiles_64x64 * 8),
+            (pieces_m_k8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 8: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x128x64_486b83", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            8, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_486b83"),
+            (-(-pieces_m_k8 // 512), tiles_128x128 * 8), (pieces_m_k8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 9: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x128x64_486b83", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            9, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_486b83"),
+            (-(-pieces_k_n8 // 512), tiles_128x128 * 8), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 10: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8 and tiles_128x128 * 8 <= 2147483647
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x128x64_486b83", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            10, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_486b83"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * 8),
+            (pieces_m_k8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    stores_1 = chunks * m * n * 4
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 11: few rows of few outputs
+    if (
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_16x32 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_16x32x128_45c9e9", "mma", 1, sms, tiles_16x32 * chunks, -(-chunk // 128),
+            chunk * 512, tiles_16x32 * k * 96, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            11, ("mma_nn_bf16_16x32x128_45c9e9", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_16x32 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    tiles_192x192 = -(-m // 192) * -(-n // 192)
+    # 12: a long reduction: a CTA per tile and chunk
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "wgmma_nn_bf16_192x192x64_8b73ed", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            12, ("wgmma_nn_bf16_192x192x64_8b73ed", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 13: a long reduction: a CTA per tile and chunk
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x128x64_256900", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            13, ("wgmma_nn_bf16_128x128x64_256900", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 14: a long reduction: a CTA per tile and chunk
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "wgmma_nn_bf16_64x64x64_c9b75f", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            14, ("wgmma_nn_bf16_64x64x64_c9b75f", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 15: a long reduction: a CTA per tile and chunk
+    if (
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_64x64x128_1f5afd", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            15, ("mma_nn_bf16_64x64x128_1f5afd", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 16: a long reduction: a CTA per tile and chunk
+    if (
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_128x128x64_d74e2e", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            16, ("mma_nn_bf16_128x128x64_d74e2e", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 17: a long reduction: a CTA per tile and chunk
+    if (
+        stores_1 <= 268435456 and tiles_64x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_64x64x32_721827", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            17, ("mma_nn_bf16_64x64x32_721827", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 18: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nn_bf16_192x192x64_8b73ed", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            18,
+            ("realign_b16x1_7953b4", "wgmma_nn_bf16_192x192x64_8b73ed", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 19: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nn_bf16_192x192x64_8b73ed", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            19,
+            ("realign_b16x1_7953b4", "wgmma_nn_bf16_192x192x64_8b73ed", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_n8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 20: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms * 1 <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nn_bf16_192x192x64_8b73ed", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            20,
+            ("realign_b16x2_d789c8", "wgmma_nn_bf16_192x192x64_8b73ed", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 21: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x128x64_256900", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            21,
+            ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_256900", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 22: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x128x64_256900", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            22,
+            ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_256900", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_n8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 23: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x128x64_256900", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            23,
+            ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_256900", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 24: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x64x64_c9b75f", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            24,
+            ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_c9b75f", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 25: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x64x64_c9b75f", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            25,
+            ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_c9b75f", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_n8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 26: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x64x64_c9b75f", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            26,
+            ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_c9b75f", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 27: A off 16 bytes: copied first
+    if (
+        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "mma_nn_bf16_128x128x64_d74e2e", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            27,
+            ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_d74e2e", "reduce_bf16_128x4_9cc9ba"),
+            (-(-pieces_m_k8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_m_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 28: B off 16 bytes: copied first
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "mma_nn_bf16_128x128x64_d74e2e", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            28,
+            ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_d74e2e", "reduce_bf16_128x4_9cc9ba"),
+            (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 29: A and B off 16 bytes: copied first
+    if (
+        pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "mma_nn_bf16_128x128x64_d74e2e", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            29,
+            ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_d74e2e", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * chunks,
+                -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 30: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_8x64 <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_8x64x128_47e76f", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
+            tiles_8x64 * k * 144, operands, stores,
+        )
+        yield Candidate(us, Choice(30, ("mma_nn_bf16_8x64x128_47e76f",), (tiles_8x64,), ()))
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 31: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_8x32 <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_8x32x128_8d3107", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
+            tiles_8x32 * k * 80, operands, stores,
+        )
+        yield Candidate(us, Choice(31, ("mma_nn_bf16_8x32x128_8d3107",), (tiles_8x32,), ()))
+    # 32: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_16x32 <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_16x32x128_23a6a2", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            tiles_16x32 * k * 96, operands, stores,
+        )
+        yield Candidate(us, Choice(32, ("mma_nn_bf16_16x32x128_23a6a2",), (tiles_16x32,), ()))
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 33: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_16x64 <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_16x64x128_8040d7", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
+            tiles_16x64 * k * 160, operands, stores,
+        )
+        yield Candidate(us, Choice(33, ("mma_nn_bf16_16x64x128_8040d7",), (tiles_16x64,), ()))
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 34: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_32x32 <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_32x32x128_9826b1", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
+            tiles_32x32 * k * 128, operands, stores,
+        )
+        yield Candidate(us, Choice(34, ("mma_nn_bf16_32x32x128_9826b1",), (tiles_32x32,), ()))
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 35: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_32x64 <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_32x64x128_05b1b0", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
+            tiles_32x64 * k * 192, operands, stores,
+        )
+        yield Candidate(us, Choice(35, ("mma_nn_bf16_32x64x128_05b1b0",), (tiles_32x64,), ()))
+    # 36: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_64x128 <= 2147483647
+    ):
+        us = time(
+            "mma_nn_bf16_64x128x64_e9741f", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * 384, operands, stores,
+        )
+        yield Candidate(us, Choice(36, ("mma_nn_bf16_64x128x64_e9741f",), (tiles_64x128,), ()))
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 37: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms * 1 <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            37, ("wgmma_nn_bf16_128x256x64_ace7f9",), (min(tiles_128x256, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_256x160 = -(-m // 256) * -(-n // 160)
+    # 38: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 256 <= 2147483647
+        and n + 160 <= 2147483647 and k + 64 <= 2147483647 and tiles_256x160 + sms * 1 <= 4294967295
+        and -(-n // 160) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_256x160x64_e2124d", "wgmma", 1, sms, tiles_256x160, -(-k // 64),
+            k * 40960, tiles_256x160 * k * 832, operands, stores,
+        )
+        choice = Choice(
+            38, ("wgmma_nn_bf16_256x160x64_e2124d",), (min(tiles_256x160, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 39: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_192x192x64_96475d", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
+            k * 36864, tiles_192x192 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            39, ("wgmma_nn_bf16_192x192x64_96475d",), (min(tiles_192x192, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x176 = -(-m // 192) * -(-n // 176)
+    # 40: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms * 1 <= 4294967295
+        and -(-n // 176) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_192x176x64_22de42", "wgmma", 1, sms, tiles_192x176, -(-k // 64),
+            k * 33792, tiles_192x176 * k * 736, operands, stores,
+        )
+        choice = Choice(
+            40, ("wgmma_nn_bf16_192x176x64_22de42",), (min(tiles_192x176, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 41: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms * 1 <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_192x128x64_bff2bf", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * 896, operands, stores,
+        )
+        choice = Choice(
+            41, ("wgmma_nn_bf16_192x128x64_bff2bf",), (min(tiles_192x256, sms * 1 // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 42: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms * 1 <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x224x64_c3d196", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands, stores,
+        )
+        choice = Choice(
+            42, ("wgmma_nn_bf16_128x224x64_c3d196",), (min(tiles_128x224, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    # 43: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x176x64_caf6ed", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
+        )
+        choice = Choice(
+            43, ("wgmma_nn_bf16_128x176x64_caf6ed",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 44: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x128x64_a048b1", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            44, ("wgmma_nn_bf16_128x128x64_a048b1",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x112 = -(-m // 128) * -(-n // 112)
+    # 45: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x112 + sms * 1 <= 4294967295 and -(-n // 112) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x112x64_28dbe4", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            k * 14336, tiles_128x112 * k * 480, operands, stores,
+        )
+        choice = Choice(
+            45, ("wgmma_nn_bf16_128x112x64_28dbe4",), (min(tiles_128x112, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x208 = -(-m // 64) * -(-n // 208)
+    # 46: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 208 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x208 + sms * 1 <= 4294967295
+        and -(-n // 208) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_64x208x64_5adb27", "wgmma", 1, sms, tiles_64x208, -(-k // 64), k * 13312,
+            tiles_64x208 * k * 544, operands, stores,
+        )
+        choice = Choice(
+            46, ("wgmma_nn_bf16_64x208x64_5adb27",), (min(tiles_64x208, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x160 = -(-m // 64) * -(-n // 160)
+    # 47: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x160 + sms * 1 <= 4294967295 and -(-n // 160) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_64x160x64_b688d1", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
+            tiles_64x160 * k * 448, operands, stores,
+        )
+        choice = Choice(
+            47, ("wgmma_nn_bf16_64x160x64_b688d1",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x112 = -(-m // 64) * -(-n // 112)
+    # 48: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x112 + sms * 1 <= 4294967295 and -(-n // 112) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_64x112x64_23f82b", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
+            tiles_64x112 * k * 352, operands, stores,
+        )
+        choice = Choice(
+            48, ("wgmma_nn_bf16_64x112x64_23f82b",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 49: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x64x64_8c71a2", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            tiles_128x64 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            49, ("wgmma_nn_bf16_128x64x64_8c71a2",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 50: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_64x128x64_c1bfd3", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            50, ("wgmma_nn_bf16_64x128x64_c1bfd3",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 51: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_64x64x64_a5ba4f", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            51, ("wgmma_nn_bf16_64x64x64_a5ba4f",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 52: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
+        and tiles_64x32 + sms * 1 <= 4294967295 and -(-n // 32) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_64x32x128_2e27d7", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores,
         )
         choice = Choice(
-            15, ("wgmma_nn_bf16_64x32x128_ff9e9b",), (min(tiles_64x32, sms // 1) * 1,), (),
+            52, ("wgmma_nn_bf16_64x32x128_2e27d7",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 16: many rows, by wgmma
+    # 53: many rows, by wgmma
     if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 16 <= 2147483647 and k + 256 <= 2147483647 and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
+        and tiles_64x16 + sms * 1 <= 4294967295 and -(-n // 16) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x16x256_9a1dd4", "wgmma", 1, sms, tiles_64x16, -(-k // 256), k * 1024,
+            "wgmma_nn_bf16_64x16x128_a8336a", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores,
         )
         choice = Choice(
-            16, ("wgmma_nn_bf16_64x16x256_9a1dd4",), (min(tiles_64x16, sms // 1) * 1,), (),
+            53, ("wgmma_nn_bf16_64x16x128_a8336a",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 17: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
+    # 54: many rows, by mma
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_64x64 <= 2147483647
+    ):
         us = time(
-            "mma_nn_bf16_64x64x64_b16dac", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "mma_nn_bf16_64x64x64_c6be00", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(17, ("mma_nn_bf16_64x64x64_b16dac",), (tiles_64x64,), ()))
-    # 18: many rows, by mma
+        yield Candidate(us, Choice(54, ("mma_nn_bf16_64x64x64_c6be00",), (tiles_64x64,), ()))
+    # 55: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
-            "mma_nn_bf16_128x128x64_2f2055", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
-        yield Candidate(us, Choice(18, ("mma_nn_bf16_128x128x64_2f2055",), (tiles_128x128,), ()))
-    operands_1 = 0 + m * -(-k // 8) * 16
-    pieces_m_k8 = m * -(-k // 8)
-    # 19: A off 16 bytes: copied first
+        yield Candidate(us, Choice(55, ("mma_nn_bf16_128x128x64_cd5bbc",), (tiles_128x128,), ()))
+    # 56: A off 16 bytes: copied first
     if (
-        arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        arch in SOME_1
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x128 <= 2147483647
     ):
         us = time(
@@ -271,201 +1082,268 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "mma_nn_bf16_64x128x64_279d8f", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "mma_nn_bf16_64x128x64_e9741f", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
         choice = Choice(
-            19, ("realign_b16x1_7953b4", "mma_nn_bf16_64x128x64_279d8f"),
+            56, ("realign_b16x1_7953b4", "mma_nn_bf16_64x128x64_e9741f"),
             (-(-pieces_m_k8 // 512), tiles_64x128), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 20: A off 16 bytes: copied first
+    # 57: A off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_21d1cf", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            20, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_21d1cf"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_m_k8 * 16,),
+            57, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    operands_2 = 0 + k * -(-n // 8) * 16
-    pieces_k_n8 = k * -(-n // 8)
-    # 21: B off 16 bytes: copied first
+    # 58: B off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_0
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_21d1cf", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            21, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_21d1cf"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_n8 * 16,),
+            58, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    operands_3 = 0 + m * -(-k // 8) * 16 + k * -(-n // 8) * 16
-    # 22: A and B off 16 bytes: copied first
+    # 59: A and B off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_21d1cf", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            22, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_21d1cf"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
+            59, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms * 1 // 1) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 23: A off 16 bytes: copied first
+    # 60: A off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_b78178", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            "wgmma_nn_bf16_128x176x64_caf6ed", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            23, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_b78178"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_m_k8 * 16,),
+            60, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x176x64_caf6ed"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 24: B off 16 bytes: copied first
+    # 61: B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_b78178", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            "wgmma_nn_bf16_128x176x64_caf6ed", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            24, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_b78178"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_n8 * 16,),
+            61, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x176x64_caf6ed"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 25: A and B off 16 bytes: copied first
+    # 62: A and B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms * 1 <= 4294967295
+        and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x176x64_caf6ed", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
+        )
+        choice = Choice(
+            62, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x176x64_caf6ed"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1),
+            (pieces_m_k8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 63: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "wgmma_nn_bf16_128x128x64_b78178", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            25, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_b78178"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_m_k8 * 16, pieces_k_n8 * 16),
-        )
-        yield Candidate(us, choice)
-    # 26: A off 16 bytes: copied first
-    if (
-        arch in SOME_1
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_4fd254", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_nn_bf16_128x128x64_a048b1", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            26, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_4fd254"),
-            (-(-pieces_m_k8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_m_k8 * 16,),
+            63, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_a048b1"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 27: B off 16 bytes: copied first
+    # 64: B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_4fd254", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_nn_bf16_128x128x64_a048b1", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            27, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_4fd254"),
-            (-(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_n8 * 16,),
+            64, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_a048b1"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 28: A and B off 16 bytes: copied first
+    # 65: A and B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
-        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_4fd254", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_nn_bf16_128x128x64_a048b1", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            28, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_4fd254"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1),
+            65, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_a048b1"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 29: A off 16 bytes: copied first
+    # 66: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x64x64_a5ba4f", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            66, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_a5ba4f"),
+            (-(-pieces_m_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 67: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x64x64_a5ba4f", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            67, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_a5ba4f"),
+            (-(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 68: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x64x64_a5ba4f", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            68, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_a5ba4f"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1),
+            (pieces_m_k8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 69: A off 16 bytes: copied first
     if (
         pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -475,15 +1353,15 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "mma_nn_bf16_128x128x64_2f2055", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            29, ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
+            69, ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-pieces_m_k8 // 512), tiles_128x128), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 30: B off 16 bytes: copied first
+    # 70: B off 16 bytes: copied first
     if (
         pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -493,15 +1371,15 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "mma_nn_bf16_128x128x64_2f2055", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            30, ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_2f2055"),
+            70, ("realign_b16x1_7953b4", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 31: A and B off 16 bytes: copied first
+    # 71: A and B off 16 bytes: copied first
     if (
         pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -511,41 +1389,47 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "mma_nn_bf16_128x128x64_2f2055", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            31, ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_2f2055"),
+            71, ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 32: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647:
+    # 72: operands off 16 bytes
+    if (
+        align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_16x32 <= 2147483647
+    ):
         us = time(
-            "mma_nn_bf16_16x32x128_5474ec", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_nn_bf16_16x32x128_43a082", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(32, ("mma_nn_bf16_16x32x128_5474ec",), (tiles_16x32,), ()))
-    # 33: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647:
+        yield Candidate(us, Choice(72, ("mma_nn_bf16_16x32x128_43a082",), (tiles_16x32,), ()))
+    # 73: operands off 16 bytes
+    if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
-            "mma_nn_bf16_16x32x128_ee4369", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_nn_bf16_16x32x128_5d5090", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(33, ("mma_nn_bf16_16x32x128_ee4369",), (tiles_16x32,), ()))
-    # 34: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
+        yield Candidate(us, Choice(73, ("mma_nn_bf16_16x32x128_5d5090",), (tiles_16x32,), ()))
+    # 74: operands off 16 bytes
+    if (
+        align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
+        and tiles_64x64 <= 2147483647
+    ):
         us = time(
-            "mma_nn_bf16_64x64x32_87f891", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_nn_bf16_64x64x32_b9f67c", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(34, ("mma_nn_bf16_64x64x32_87f891",), (tiles_64x64,), ()))
-    # 35: everything else: any size, alignment and plan
-    if chunks <= 1:
+        yield Candidate(us, Choice(74, ("mma_nn_bf16_64x64x32_b9f67c",), (tiles_64x64,), ()))
+    # 75: everything else: any size, alignment and plan
+    if chunk % 32 == 0 or chunks <= 1:
         us = time(
-            "mma_nn_bf16_64x64x32_63db1d", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_nn_bf16_64x64x32_86a228", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(35, ("mma_nn_bf16_64x64x32_63db1d",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(75, ("mma_nn_bf16_64x64x32_86a228",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

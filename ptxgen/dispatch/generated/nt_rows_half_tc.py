@@ -8,251 +8,1061 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_90",))
+SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, k))
+    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 128) * 128 if n <= 4096 and k >= 4096 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 0: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647:
-        us = time(
-            "mma_nt_bf16_8x16x512_a37313", "mma", 1, sms, tiles_8x16, -(-k // 512), k * 128,
-            tiles_8x16 * k * 48, operands, stores,
-        )
-        yield Candidate(us, Choice(0, ("mma_nt_bf16_8x16x512_a37313",), (tiles_8x16,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 1: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_nt_bf16_16x32x128_f058da", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores,
-        )
-        yield Candidate(us, Choice(1, ("mma_nt_bf16_16x32x128_f058da",), (tiles_16x32,), ()))
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 2: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647:
-        us = time(
-            "mma_nt_bf16_16x64x128_4749ec", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
-            tiles_16x64 * k * 160, operands, stores,
-        )
-        yield Candidate(us, Choice(2, ("mma_nt_bf16_16x64x128_4749ec",), (tiles_16x64,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 3: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        us = time(
-            "mma_nt_bf16_32x32x128_d93f94", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands, stores,
-        )
-        yield Candidate(us, Choice(3, ("mma_nt_bf16_32x32x128_d93f94",), (tiles_32x32,), ()))
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 4: few rows: the weight streams once
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
-    ):
-        us = time(
-            "mma_nt_bf16_32x64x128_008e0a", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands, stores,
-        )
-        yield Candidate(us, Choice(4, ("mma_nt_bf16_32x64x128_008e0a",), (tiles_32x64,), ()))
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 5: few rows: the weight streams once
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647
-    ):
-        us = time(
-            "mma_nt_bf16_64x128x64_865693", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
-        )
-        yield Candidate(us, Choice(5, ("mma_nt_bf16_64x128x64_865693",), (tiles_64x128,), ()))
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 6: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_128x256x64_7a60b5", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
-        )
-        choice = Choice(
-            6, ("wgmma_nt_bf16_128x256x64_7a60b5",), (min(tiles_128x256, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 7: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_192x128x64_bfe691", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands, stores,
-        )
-        choice = Choice(
-            7, ("wgmma_nt_bf16_192x128x64_bfe691",), (min(tiles_192x256, sms // 2) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 8: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_128x224x64_246569", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands, stores,
-        )
-        choice = Choice(
-            8, ("wgmma_nt_bf16_128x224x64_246569",), (min(tiles_128x224, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 9: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_128x128x64_14d5e4", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            9, ("wgmma_nt_bf16_128x128x64_14d5e4",), (min(tiles_128x128, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 10: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 112 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x112 + sms <= 4294967295
-        and -(-n // 112) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_128x112x64_3dcfd6", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * 480, operands, stores,
-        )
-        choice = Choice(
-            10, ("wgmma_nt_bf16_128x112x64_3dcfd6",), (min(tiles_128x112, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 11: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_128x64x64_fba2b7", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands, stores,
-        )
-        choice = Choice(
-            11, ("wgmma_nt_bf16_128x64x64_fba2b7",), (min(tiles_128x64, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    # 12: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_64x128x64_12c7f7", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
-        )
-        choice = Choice(
-            12, ("wgmma_nt_bf16_64x128x64_12c7f7",), (min(tiles_64x128, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 13: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_64x64x64_15e6a1", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
-        )
-        choice = Choice(
-            13, ("wgmma_nt_bf16_64x64x64_15e6a1",), (min(tiles_64x64, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 14: many rows, by wgmma
+    # 0: few outputs: clusters add their chunks
     if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_64x32 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 32 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_64x32 + sms * 2 <= 4294967295
         and -(-n // 32) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x32x128_8abf70", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * 192, operands, stores,
+            "wgmma_nt_bf16_64x32x128_8db9fc", "wgmma", 2, sms, tiles_64x32 * chunks,
+            -(-chunk // 128), chunk * 2048, tiles_64x32 * k * 192, operands, stores,
         )
-        choice = Choice(
-            14, ("wgmma_nt_bf16_64x32x128_8abf70",), (min(tiles_64x32, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 15: many rows, by wgmma
+        yield Candidate(us, Choice(0, ("wgmma_nt_bf16_64x32x128_8db9fc",), (tiles_64x32 * 8,), ()))
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 1: few outputs: clusters add their chunks
     if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x16x128_1e00ce", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * 160, operands, stores,
+            "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(
-            15, ("wgmma_nt_bf16_64x16x128_1e00ce",), (min(tiles_64x16, sms // 1) * 1,), (),
+        yield Candidate(us, Choice(1, ("wgmma_nt_bf16_64x64x64_354e77",), (tiles_64x64 * 8,), ()))
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 2: few outputs: clusters add their chunks
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_64x128 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x128x64_e9b088", "wgmma", 2, sms, tiles_64x128 * chunks,
+            -(-chunk // 64), chunk * 8192, tiles_64x128 * k * 384, operands, stores,
         )
+        yield Candidate(us, Choice(2, ("wgmma_nt_bf16_64x128x64_e9b088",), (tiles_64x128 * 8,), ()))
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 3: few outputs: clusters add their chunks
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_128x64 * 8 <= 2147483647 and m + 128 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x64x64_b6d0df", "wgmma", 2, sms, tiles_128x64 * chunks,
+            -(-chunk // 64), chunk * 8192, tiles_128x64 * k * 384, operands, stores,
+        )
+        yield Candidate(us, Choice(3, ("wgmma_nt_bf16_128x64x64_b6d0df",), (tiles_128x64 * 8,), ()))
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 4: few outputs: clusters add their chunks
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x128x64_8b4f8a", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(4, ("wgmma_nt_bf16_128x128x64_8b4f8a",), (tiles_128x128 * 8,), ())
         yield Candidate(us, choice)
-    # 16: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        us = time(
-            "mma_nt_bf16_64x64x64_d69a1a", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
-        )
-        yield Candidate(us, Choice(16, ("mma_nt_bf16_64x64x64_d69a1a",), (tiles_64x64,), ()))
-    # 17: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
-        us = time(
-            "mma_nt_bf16_128x128x64_043f53", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores,
-        )
-        yield Candidate(us, Choice(17, ("mma_nt_bf16_128x128x64_043f53",), (tiles_128x128,), ()))
     operands_1 = 0 + m * -(-k // 8) * 16
     pieces_m_k8 = m * -(-k // 8)
+    # 5: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            5, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_354e77"),
+            (-(-pieces_m_k8 // 512), tiles_64x64 * 8), (pieces_m_k8 * 16,),
+        )
+        yield Candidate(us, choice)
+    operands_2 = 0 + n * -(-k // 8) * 16
+    pieces_n_k8 = n * -(-k // 8)
+    # 6: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            6, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_354e77"),
+            (-(-pieces_n_k8 // 512), tiles_64x64 * 8), (pieces_n_k8 * 16,),
+        )
+        yield Candidate(us, choice)
+    operands_3 = 0 + m * -(-k // 8) * 16 + n * -(-k // 8) * 16
+    # 7: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8 and tiles_64x64 * 8 <= 2147483647
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 2 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            7, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_354e77"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_64x64 * 8),
+            (pieces_m_k8 * 16, pieces_n_k8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 8: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nt_bf16_128x128x64_8b4f8a", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            8, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_8b4f8a"),
+            (-(-pieces_m_k8 // 512), tiles_128x128 * 8), (pieces_m_k8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 9: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nt_bf16_128x128x64_8b4f8a", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            9, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_8b4f8a"),
+            (-(-pieces_n_k8 // 512), tiles_128x128 * 8), (pieces_n_k8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 10: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8 and tiles_128x128 * 8 <= 2147483647
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nt_bf16_128x128x64_8b4f8a", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            10, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_8b4f8a"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128 * 8),
+            (pieces_m_k8 * 16, pieces_n_k8 * 16),
+        )
+        yield Candidate(us, choice)
+    stores_1 = chunks * m * n * 4
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 11: few rows of few outputs
+    if (
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_16x32 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_16x32x128_20a9c5", "mma", 1, sms, tiles_16x32 * chunks, -(-chunk // 128),
+            chunk * 512, tiles_16x32 * k * 96, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            11, ("mma_nt_bf16_16x32x128_20a9c5", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_16x32 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    tiles_192x192 = -(-m // 192) * -(-n // 192)
+    # 12: a long reduction: a CTA per tile and chunk
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "wgmma_nt_bf16_192x192x64_57279f", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            12, ("wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 13: a long reduction: a CTA per tile and chunk
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x128x64_a9c1af", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            13, ("wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 14: a long reduction: a CTA per tile and chunk
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x64x64_468391", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            14, ("wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 15: a long reduction: a CTA per tile and chunk
+    if (
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_64x64x128_1d04c7", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            15, ("mma_nt_bf16_64x64x128_1d04c7", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 16: a long reduction: a CTA per tile and chunk
+    if (
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_128x128x64_59583c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            16, ("mma_nt_bf16_128x128x64_59583c", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 17: a long reduction: a CTA per tile and chunk
+    if (
+        stores_1 <= 268435456 and tiles_64x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_64x64x32_81c2b9", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            17, ("mma_nt_bf16_64x64x32_81c2b9", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
     # 18: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nt_bf16_192x192x64_57279f", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            18,
+            ("realign_b16x1_7953b4", "wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 19: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nt_bf16_192x192x64_57279f", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            19,
+            ("realign_b16x1_7953b4", "wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_n_k8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_n_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 20: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms * 1 <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nt_bf16_192x192x64_57279f", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            20,
+            ("realign_b16x2_d789c8", "wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+                min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, pieces_n_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 21: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nt_bf16_128x128x64_a9c1af", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            21,
+            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 22: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nt_bf16_128x128x64_a9c1af", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            22,
+            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_n_k8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_n_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 23: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nt_bf16_128x128x64_a9c1af", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            23,
+            ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+                min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, pieces_n_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 24: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nt_bf16_64x64x64_468391", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            24,
+            ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 25: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nt_bf16_64x64x64_468391", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            25,
+            ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_n_k8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_n_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 26: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nt_bf16_64x64x64_468391", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            26,
+            ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+                min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, pieces_n_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 27: A off 16 bytes: copied first
+    if (
+        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "mma_nt_bf16_128x128x64_59583c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            27,
+            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_59583c", "reduce_bf16_128x4_9cc9ba"),
+            (-(-pieces_m_k8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_m_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 28: B off 16 bytes: copied first
+    if (
+        pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "mma_nt_bf16_128x128x64_59583c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            28,
+            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_59583c", "reduce_bf16_128x4_9cc9ba"),
+            (-(-pieces_n_k8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_n_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 29: A and B off 16 bytes: copied first
+    if (
+        pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "mma_nt_bf16_128x128x64_59583c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            29,
+            ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_59583c", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128 * chunks,
+                -(-(m * n) // 512),
+            ), (pieces_m_k8 * 16, pieces_n_k8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
+    # 30: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_8x16 <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_8x16x512_7b0aeb", "mma", 1, sms, tiles_8x16, -(-k // 512), k * 128,
+            tiles_8x16 * k * 48, operands, stores,
+        )
+        yield Candidate(us, Choice(30, ("mma_nt_bf16_8x16x512_7b0aeb",), (tiles_8x16,), ()))
+    # 31: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_16x32 <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_16x32x128_49b428", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            tiles_16x32 * k * 96, operands, stores,
+        )
+        yield Candidate(us, Choice(31, ("mma_nt_bf16_16x32x128_49b428",), (tiles_16x32,), ()))
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 32: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_16x64 <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_16x64x128_626d7f", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
+            tiles_16x64 * k * 160, operands, stores,
+        )
+        yield Candidate(us, Choice(32, ("mma_nt_bf16_16x64x128_626d7f",), (tiles_16x64,), ()))
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 33: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_32x32 <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_32x32x128_6c3820", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
+            tiles_32x32 * k * 128, operands, stores,
+        )
+        yield Candidate(us, Choice(33, ("mma_nt_bf16_32x32x128_6c3820",), (tiles_32x32,), ()))
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 34: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_32x64 <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_32x64x128_6045d8", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
+            tiles_32x64 * k * 192, operands, stores,
+        )
+        yield Candidate(us, Choice(34, ("mma_nt_bf16_32x64x128_6045d8",), (tiles_32x64,), ()))
+    # 35: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_64x128 <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_64x128x64_12a8df", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * 384, operands, stores,
+        )
+        yield Candidate(us, Choice(35, ("mma_nt_bf16_64x128x64_12a8df",), (tiles_64x128,), ()))
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 36: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms * 1 <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            36, ("wgmma_nt_bf16_128x256x64_cc9665",), (min(tiles_128x256, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_256x160 = -(-m // 256) * -(-n // 160)
+    # 37: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 256 <= 2147483647
+        and n + 160 <= 2147483647 and k + 64 <= 2147483647 and tiles_256x160 + sms * 1 <= 4294967295
+        and -(-n // 160) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_256x160x64_c20f50", "wgmma", 1, sms, tiles_256x160, -(-k // 64),
+            k * 40960, tiles_256x160 * k * 832, operands, stores,
+        )
+        choice = Choice(
+            37, ("wgmma_nt_bf16_256x160x64_c20f50",), (min(tiles_256x160, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 38: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_192x192x64_f92ad2", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
+            k * 36864, tiles_192x192 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            38, ("wgmma_nt_bf16_192x192x64_f92ad2",), (min(tiles_192x192, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x176 = -(-m // 192) * -(-n // 176)
+    # 39: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms * 1 <= 4294967295
+        and -(-n // 176) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_192x176x64_edea50", "wgmma", 1, sms, tiles_192x176, -(-k // 64),
+            k * 33792, tiles_192x176 * k * 736, operands, stores,
+        )
+        choice = Choice(
+            39, ("wgmma_nt_bf16_192x176x64_edea50",), (min(tiles_192x176, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 40: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms * 1 <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_192x128x64_34ddc9", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * 896, operands, stores,
+        )
+        choice = Choice(
+            40, ("wgmma_nt_bf16_192x128x64_34ddc9",), (min(tiles_192x256, sms * 1 // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 41: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms * 1 <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x224x64_43a935", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands, stores,
+        )
+        choice = Choice(
+            41, ("wgmma_nt_bf16_128x224x64_43a935",), (min(tiles_128x224, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    # 42: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x176x64_c3a875", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
+        )
+        choice = Choice(
+            42, ("wgmma_nt_bf16_128x176x64_c3a875",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 43: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x128x64_bf7e61", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            43, ("wgmma_nt_bf16_128x128x64_bf7e61",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x112 = -(-m // 128) * -(-n // 112)
+    # 44: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x112 + sms * 1 <= 4294967295 and -(-n // 112) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x112x64_e50b66", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            k * 14336, tiles_128x112 * k * 480, operands, stores,
+        )
+        choice = Choice(
+            44, ("wgmma_nt_bf16_128x112x64_e50b66",), (min(tiles_128x112, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x208 = -(-m // 64) * -(-n // 208)
+    # 45: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 208 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x208 + sms * 1 <= 4294967295
+        and -(-n // 208) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x208x64_a45360", "wgmma", 1, sms, tiles_64x208, -(-k // 64), k * 13312,
+            tiles_64x208 * k * 544, operands, stores,
+        )
+        choice = Choice(
+            45, ("wgmma_nt_bf16_64x208x64_a45360",), (min(tiles_64x208, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x160 = -(-m // 64) * -(-n // 160)
+    # 46: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x160 + sms * 1 <= 4294967295 and -(-n // 160) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x160x64_f02d6c", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
+            tiles_64x160 * k * 448, operands, stores,
+        )
+        choice = Choice(
+            46, ("wgmma_nt_bf16_64x160x64_f02d6c",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x112 = -(-m // 64) * -(-n // 112)
+    # 47: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x112 + sms * 1 <= 4294967295 and -(-n // 112) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x112x64_308bbb", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
+            tiles_64x112 * k * 352, operands, stores,
+        )
+        choice = Choice(
+            47, ("wgmma_nt_bf16_64x112x64_308bbb",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 48: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x64x64_22476e", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            tiles_128x64 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            48, ("wgmma_nt_bf16_128x64x64_22476e",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 49: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x128x64_4f4f51", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            49, ("wgmma_nt_bf16_64x128x64_4f4f51",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 50: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x64x64_6b5a27", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            50, ("wgmma_nt_bf16_64x64x64_6b5a27",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 51: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
+        and tiles_64x32 + sms * 1 <= 4294967295 and -(-n // 32) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x32x128_f431bb", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            tiles_64x32 * k * 192, operands, stores,
+        )
+        choice = Choice(
+            51, ("wgmma_nt_bf16_64x32x128_f431bb",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    # 52: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
+        and tiles_64x16 + sms * 1 <= 4294967295 and -(-n // 16) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x16x128_73da4b", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            tiles_64x16 * k * 160, operands, stores,
+        )
+        choice = Choice(
+            52, ("wgmma_nt_bf16_64x16x128_73da4b",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 53: many rows, by mma
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_64x64 <= 2147483647
+    ):
+        us = time(
+            "mma_nt_bf16_64x64x64_1da236", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        yield Candidate(us, Choice(53, ("mma_nt_bf16_64x64x64_1da236",), (tiles_64x64,), ()))
+    # 54: many rows, by mma
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
+        us = time(
+            "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            tiles_128x128 * k * 512, operands, stores,
+        )
+        yield Candidate(us, Choice(54, ("mma_nt_bf16_128x128x64_beb296",), (tiles_128x128,), ()))
+    # 55: A off 16 bytes: copied first
+    if (
+        arch in SOME_1
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x128 <= 2147483647
     ):
         us = time(
@@ -260,201 +1070,268 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "mma_nt_bf16_64x128x64_865693", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "mma_nt_bf16_64x128x64_12a8df", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
         choice = Choice(
-            18, ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_865693"),
+            55, ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_12a8df"),
             (-(-pieces_m_k8 // 512), tiles_64x128), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 19: A off 16 bytes: copied first
+    # 56: A off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x256x64_7a60b5", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            19, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_7a60b5"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_m_k8 * 16,),
+            56, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_cc9665"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    operands_2 = 0 + n * -(-k // 8) * 16
-    pieces_n_k8 = n * -(-k // 8)
-    # 20: B off 16 bytes: copied first
+    # 57: B off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_0
         and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nt_bf16_128x256x64_7a60b5", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            20, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_7a60b5"),
-            (-(-pieces_n_k8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_n_k8 * 16,),
+            57, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_cc9665"),
+            (-(-pieces_n_k8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
         )
         yield Candidate(us, choice)
-    operands_3 = 0 + m * -(-k // 8) * 16 + n * -(-k // 8) * 16
-    # 21: A and B off 16 bytes: copied first
+    # 58: A and B off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_nt_bf16_128x256x64_7a60b5", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            21, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_7a60b5"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x256, sms // 1) * 1),
+            58, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_cc9665"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x256, sms * 1 // 1) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 22: A off 16 bytes: copied first
+    # 59: A off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_14d5e4", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            "wgmma_nt_bf16_128x176x64_c3a875", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            22, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_14d5e4"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_m_k8 * 16,),
+            59, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_c3a875"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 23: B off 16 bytes: copied first
+    # 60: B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        arch in SOME_0
+        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_14d5e4", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            "wgmma_nt_bf16_128x176x64_c3a875", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            23, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_14d5e4"),
-            (-(-pieces_n_k8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_n_k8 * 16,),
+            60, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_c3a875"),
+            (-(-pieces_n_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 24: A and B off 16 bytes: copied first
+    # 61: A and B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms * 1 <= 4294967295
+        and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nt_bf16_128x176x64_c3a875", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
+        )
+        choice = Choice(
+            61, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x176x64_c3a875"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1),
+            (pieces_m_k8 * 16, pieces_n_k8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 62: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "wgmma_nt_bf16_128x128x64_14d5e4", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            24, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_14d5e4"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_m_k8 * 16, pieces_n_k8 * 16),
-        )
-        yield Candidate(us, choice)
-    # 25: A off 16 bytes: copied first
-    if (
-        arch in SOME_1
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_15e6a1", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_nt_bf16_128x128x64_bf7e61", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            25, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_15e6a1"),
-            (-(-pieces_m_k8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_m_k8 * 16,),
+            62, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_bf7e61"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 26: B off 16 bytes: copied first
+    # 63: B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        arch in SOME_0
+        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_15e6a1", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_nt_bf16_128x128x64_bf7e61", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            26, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_15e6a1"),
-            (-(-pieces_n_k8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_n_k8 * 16,),
+            63, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_bf7e61"),
+            (-(-pieces_n_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 27: A and B off 16 bytes: copied first
+    # 64: A and B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
-        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_15e6a1", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_nt_bf16_128x128x64_bf7e61", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            27, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_15e6a1"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_64x64, sms // 1) * 1),
+            64, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_bf7e61"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 28: A off 16 bytes: copied first
+    # 65: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_nt_bf16_64x64x64_6b5a27", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            65, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_6b5a27"),
+            (-(-pieces_m_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 66: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_nt_bf16_64x64x64_6b5a27", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            66, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_6b5a27"),
+            (-(-pieces_n_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 67: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nt_bf16_64x64x64_6b5a27", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            67, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_6b5a27"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1),
+            (pieces_m_k8 * 16, pieces_n_k8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 68: A off 16 bytes: copied first
     if (
         pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -464,15 +1341,15 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "mma_nt_bf16_128x128x64_043f53", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            28, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            68, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_beb296"),
             (-(-pieces_m_k8 // 512), tiles_128x128), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 29: B off 16 bytes: copied first
+    # 69: B off 16 bytes: copied first
     if (
         pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -482,15 +1359,15 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "mma_nt_bf16_128x128x64_043f53", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            29, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_043f53"),
+            69, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_beb296"),
             (-(-pieces_n_k8 // 512), tiles_128x128), (pieces_n_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 30: A and B off 16 bytes: copied first
+    # 70: A and B off 16 bytes: copied first
     if (
         pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -500,41 +1377,47 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "mma_nt_bf16_128x128x64_043f53", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            30, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_043f53"),
+            70, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_beb296"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 31: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647:
+    # 71: operands off 16 bytes
+    if (
+        align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_16x32 <= 2147483647
+    ):
         us = time(
-            "mma_nt_bf16_16x32x128_4975cf", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_nt_bf16_16x32x128_c9d572", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(31, ("mma_nt_bf16_16x32x128_4975cf",), (tiles_16x32,), ()))
-    # 32: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647:
+        yield Candidate(us, Choice(71, ("mma_nt_bf16_16x32x128_c9d572",), (tiles_16x32,), ()))
+    # 72: operands off 16 bytes
+    if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
-            "mma_nt_bf16_16x32x128_ed1036", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_nt_bf16_16x32x128_585550", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(32, ("mma_nt_bf16_16x32x128_ed1036",), (tiles_16x32,), ()))
-    # 33: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
+        yield Candidate(us, Choice(72, ("mma_nt_bf16_16x32x128_585550",), (tiles_16x32,), ()))
+    # 73: operands off 16 bytes
+    if (
+        align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
+        and tiles_64x64 <= 2147483647
+    ):
         us = time(
-            "mma_nt_bf16_64x64x32_4cffaa", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_nt_bf16_64x64x32_5a99e0", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(33, ("mma_nt_bf16_64x64x32_4cffaa",), (tiles_64x64,), ()))
-    # 34: everything else: any size, alignment and plan
-    if chunks <= 1:
+        yield Candidate(us, Choice(73, ("mma_nt_bf16_64x64x32_5a99e0",), (tiles_64x64,), ()))
+    # 74: everything else: any size, alignment and plan
+    if chunk % 32 == 0 or chunks <= 1:
         us = time(
-            "mma_nt_bf16_64x64x32_6aedbc", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_nt_bf16_64x64x32_23fe70", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(34, ("mma_nt_bf16_64x64x32_6aedbc",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(74, ("mma_nt_bf16_64x64x32_23fe70",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

@@ -26,15 +26,15 @@ def candidates(
         and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "simt_tn_f32_128x128x32_8b2b6a", "fma", 2, sms, tiles_128x128 * chunks, -(-chunk // 32),
+            "simt_tn_f32_128x128x32_756d72", "fma", 2, sms, tiles_128x128 * chunks, -(-chunk // 32),
             chunk * 16384, tiles_128x128 * k * 1024, operands, stores,
         )
         us += time(
-            "reduce_f32_128x4_4670b3", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores, stores, stores_1,
         )
         choice = Choice(
-            0, ("simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
+            0, ("simt_tn_f32_128x128x32_756d72", "reduce_f32_128x4_ab14e2"),
             (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -45,15 +45,15 @@ def candidates(
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "simt_tn_f32_64x64x32_a73229", "fma", 2, sms, tiles_64x64 * chunks, -(-chunk // 32),
+            "simt_tn_f32_64x64x32_574e94", "fma", 2, sms, tiles_64x64 * chunks, -(-chunk // 32),
             chunk * 4096, tiles_64x64 * k * 512, operands, stores,
         )
         us += time(
-            "reduce_f32_128x4_4670b3", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores, stores, stores_1,
         )
         choice = Choice(
-            1, ("simt_tn_f32_64x64x32_a73229", "reduce_f32_128x4_4670b3"),
+            1, ("simt_tn_f32_64x64x32_574e94", "reduce_f32_128x4_ab14e2"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -64,15 +64,15 @@ def candidates(
         and tiles_32x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "simt_tn_f32_32x64x16_f1bce6", "fma", 4, sms, tiles_32x64 * chunks, -(-chunk // 16),
+            "simt_tn_f32_32x64x16_800bb7", "fma", 4, sms, tiles_32x64 * chunks, -(-chunk // 16),
             chunk * 2048, tiles_32x64 * k * 384, operands, stores,
         )
         us += time(
-            "reduce_f32_128x4_4670b3", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores, stores, stores_1,
         )
         choice = Choice(
-            2, ("simt_tn_f32_32x64x16_f1bce6", "reduce_f32_128x4_4670b3"),
+            2, ("simt_tn_f32_32x64x16_800bb7", "reduce_f32_128x4_ab14e2"),
             (tiles_32x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -82,15 +82,15 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "simt_tn_f32_32x64x16_77f3fb", "fma", 4, sms, tiles_32x64 * chunks, -(-chunk // 16),
+            "simt_tn_f32_32x64x16_82823c", "fma", 4, sms, tiles_32x64 * chunks, -(-chunk // 16),
             chunk * 2048, tiles_32x64 * k * 384, operands, stores,
         )
         us += time(
-            "reduce_f32_128x4_4670b3", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores, stores, stores_1,
         )
         choice = Choice(
-            3, ("simt_tn_f32_32x64x16_77f3fb", "reduce_f32_128x4_4670b3"),
+            3, ("simt_tn_f32_32x64x16_82823c", "reduce_f32_128x4_ab14e2"),
             (tiles_32x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -106,15 +106,15 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "simt_tn_f32_128x128x32_8b2b6a", "fma", 2, sms, tiles_128x128 * chunks, -(-chunk // 32),
+            "simt_tn_f32_128x128x32_756d72", "fma", 2, sms, tiles_128x128 * chunks, -(-chunk // 32),
             chunk * 16384, tiles_128x128 * k * 1024, operands, stores,
         )
         us += time(
-            "reduce_f32_128x4_4670b3", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores, stores, stores_1,
         )
         choice = Choice(
-            4, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
+            4, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_756d72", "reduce_f32_128x4_ab14e2"),
             (-(-pieces_k_m4 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
             (pieces_k_m4 * 16, stores),
         )
@@ -131,15 +131,15 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "simt_tn_f32_128x128x32_8b2b6a", "fma", 2, sms, tiles_128x128 * chunks, -(-chunk // 32),
+            "simt_tn_f32_128x128x32_756d72", "fma", 2, sms, tiles_128x128 * chunks, -(-chunk // 32),
             chunk * 16384, tiles_128x128 * k * 1024, operands, stores,
         )
         us += time(
-            "reduce_f32_128x4_4670b3", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores, stores, stores_1,
         )
         choice = Choice(
-            5, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
+            5, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_756d72", "reduce_f32_128x4_ab14e2"),
             (-(-pieces_k_n4 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
             (pieces_k_n4 * 16, stores),
         )
@@ -155,15 +155,15 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "simt_tn_f32_128x128x32_8b2b6a", "fma", 2, sms, tiles_128x128 * chunks, -(-chunk // 32),
+            "simt_tn_f32_128x128x32_756d72", "fma", 2, sms, tiles_128x128 * chunks, -(-chunk // 32),
             chunk * 16384, tiles_128x128 * k * 1024, operands, stores,
         )
         us += time(
-            "reduce_f32_128x4_4670b3", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores, stores, stores_1,
         )
         choice = Choice(
-            6, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_8b2b6a", "reduce_f32_128x4_4670b3"),
+            6, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_756d72", "reduce_f32_128x4_ab14e2"),
             (
                 -(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128 * chunks,
                 -(-(m * n) // 512),
@@ -180,11 +180,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "simt_tn_f32_128x128x32_a6005b", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
+            "simt_tn_f32_128x128x32_8712aa", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
         choice = Choice(
-            7, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            7, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_8712aa"),
             (-(-pieces_k_m4 // 512), tiles_128x128), (pieces_k_m4 * 16,),
         )
         yield Candidate(us, choice)
@@ -198,11 +198,11 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "simt_tn_f32_128x128x32_a6005b", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
+            "simt_tn_f32_128x128x32_8712aa", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
         choice = Choice(
-            8, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_a6005b"),
+            8, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_8712aa"),
             (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
         )
         yield Candidate(us, choice)
@@ -216,11 +216,11 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "simt_tn_f32_128x128x32_a6005b", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
+            "simt_tn_f32_128x128x32_8712aa", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
         choice = Choice(
-            9, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_a6005b"),
+            9, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_8712aa"),
             (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
             (pieces_k_m4 * 16, pieces_k_n4 * 16),
         )
@@ -229,58 +229,58 @@ def candidates(
     # 10: a short batch: stores decide
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647:
         us = time(
-            "simt_tn_f32_64x128x16_3a16f9", "fma", 4, sms, tiles_64x128, -(-k // 16), k * 8192,
+            "simt_tn_f32_64x128x16_6468d5", "fma", 4, sms, tiles_64x128, -(-k // 16), k * 8192,
             tiles_64x128 * k * 768, operands, stores_1,
         )
-        yield Candidate(us, Choice(10, ("simt_tn_f32_64x128x16_3a16f9",), (tiles_64x128,), ()))
+        yield Candidate(us, Choice(10, ("simt_tn_f32_64x128x16_6468d5",), (tiles_64x128,), ()))
     # 11: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
-            "simt_tn_f32_128x128x32_a6005b", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
+            "simt_tn_f32_128x128x32_8712aa", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(11, ("simt_tn_f32_128x128x32_a6005b",), (tiles_128x128,), ()))
+        yield Candidate(us, Choice(11, ("simt_tn_f32_128x128x32_8712aa",), (tiles_128x128,), ()))
     # 12: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
-            "simt_tn_f32_64x64x32_b25768", "fma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "simt_tn_f32_64x64x32_67642f", "fma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(12, ("simt_tn_f32_64x64x32_b25768",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(12, ("simt_tn_f32_64x64x32_67642f",), (tiles_64x64,), ()))
     # 13: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
-            "simt_tn_f32_32x64x16_0d5445", "fma", 4, sms, tiles_32x64, -(-k // 16), k * 2048,
+            "simt_tn_f32_32x64x16_bd82b3", "fma", 4, sms, tiles_32x64, -(-k // 16), k * 2048,
             tiles_32x64 * k * 384, operands, stores_1,
         )
-        yield Candidate(us, Choice(13, ("simt_tn_f32_32x64x16_0d5445",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(13, ("simt_tn_f32_32x64x16_bd82b3",), (tiles_32x64,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 14: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
-            "simt_tn_f32_16x32x32_610669", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
+            "simt_tn_f32_16x32x32_c3e0e2", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(14, ("simt_tn_f32_16x32x32_610669",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(14, ("simt_tn_f32_16x32x32_c3e0e2",), (tiles_16x32,), ()))
     # 15: operands off 16 bytes
     if chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
-            "simt_tn_f32_128x128x8_808899", "fma", 2, sms, tiles_128x128, -(-k // 8), k * 16384,
+            "simt_tn_f32_128x128x8_099abb", "fma", 2, sms, tiles_128x128, -(-k // 8), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(15, ("simt_tn_f32_128x128x8_808899",), (tiles_128x128,), ()))
+        yield Candidate(us, Choice(15, ("simt_tn_f32_128x128x8_099abb",), (tiles_128x128,), ()))
     # 16: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
-            "simt_tn_f32_16x32x32_da4f05", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
+            "simt_tn_f32_16x32x32_65cffe", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(16, ("simt_tn_f32_16x32x32_da4f05",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(16, ("simt_tn_f32_16x32x32_65cffe",), (tiles_16x32,), ()))
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
     # 17: everything else: any size, alignment and plan
     us = time(
-        "simt_tn_f32_64x64x16_3be7a4", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
+        "simt_tn_f32_64x64x16_285df9", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
         tiles_64x64 * k * 512, operands, stores_1,
     )
-    choice = Choice(17, ("simt_tn_f32_64x64x16_3be7a4",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(17, ("simt_tn_f32_64x64x16_285df9",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -26,15 +26,15 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "simt_tn_bf16_64x64x16_621da8", "fma", 4, sms, tiles_64x64 * chunks, -(-chunk // 16),
+            "simt_tn_bf16_64x64x16_5d3438", "fma", 4, sms, tiles_64x64 * chunks, -(-chunk // 16),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
-            "reduce_bf16_128x4_3764c0", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_2b7d74", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores, stores, stores_1,
         )
         choice = Choice(
-            0, ("simt_tn_bf16_64x64x16_621da8", "reduce_bf16_128x4_3764c0"),
+            0, ("simt_tn_bf16_64x64x16_5d3438", "reduce_bf16_128x4_2b7d74"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -45,15 +45,15 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "simt_tn_bf16_32x64x16_619d53", "fma", 4, sms, tiles_32x64 * chunks, -(-chunk // 16),
+            "simt_tn_bf16_32x64x16_c7020c", "fma", 4, sms, tiles_32x64 * chunks, -(-chunk // 16),
             chunk * 2048, tiles_32x64 * k * 192, operands, stores,
         )
         us += time(
-            "reduce_bf16_128x4_3764c0", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_2b7d74", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores, stores, stores_1,
         )
         choice = Choice(
-            1, ("simt_tn_bf16_32x64x16_619d53", "reduce_bf16_128x4_3764c0"),
+            1, ("simt_tn_bf16_32x64x16_c7020c", "reduce_bf16_128x4_2b7d74"),
             (tiles_32x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -61,30 +61,30 @@ def candidates(
     # 2: one chain
     if align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
-            "simt_tn_bf16_128x128x16_0071bc", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
+            "simt_tn_bf16_128x128x16_ad45da", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
             tiles_128x128 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(2, ("simt_tn_bf16_128x128x16_0071bc",), (tiles_128x128,), ()))
+        yield Candidate(us, Choice(2, ("simt_tn_bf16_128x128x16_ad45da",), (tiles_128x128,), ()))
     # 3: one chain
     if align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
-            "simt_tn_bf16_64x64x16_a5d13d", "fma", 4, sms, tiles_64x64, -(-k // 16), k * 4096,
+            "simt_tn_bf16_64x64x16_bb15ba", "fma", 4, sms, tiles_64x64, -(-k // 16), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        yield Candidate(us, Choice(3, ("simt_tn_bf16_64x64x16_a5d13d",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(3, ("simt_tn_bf16_64x64x16_bb15ba",), (tiles_64x64,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
-            "simt_tn_bf16_16x32x64_59631a", "fma", 4, sms, tiles_16x32, -(-k // 64), k * 512,
+            "simt_tn_bf16_16x32x64_98ba99", "fma", 4, sms, tiles_16x32, -(-k // 64), k * 512,
             tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(4, ("simt_tn_bf16_16x32x64_59631a",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(4, ("simt_tn_bf16_16x32x64_98ba99",), (tiles_16x32,), ()))
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
     # 5: everything else: any size, alignment and plan
     us = time(
-        "simt_tn_bf16_64x64x16_47c955", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
+        "simt_tn_bf16_64x64x16_03e953", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
         tiles_64x64 * k * 256, operands, stores_1,
     )
-    choice = Choice(5, ("simt_tn_bf16_64x64x16_47c955",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(5, ("simt_tn_bf16_64x64x16_03e953",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

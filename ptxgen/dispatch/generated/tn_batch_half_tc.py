@@ -27,132 +27,132 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 2
         and tiles_192x192 * 2 <= 2147483647 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
+        and k + 64 <= 2147483647 and tiles_192x192 + sms * 1 <= 4294967295
         and -(-n // 192) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_192x192x64_7b3f77", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_tn_bf16_192x192x64_660ec8", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
-        choice = Choice(0, ("wgmma_tn_bf16_192x192x64_7b3f77",), (tiles_192x192 * 2,), ())
+        choice = Choice(0, ("wgmma_tn_bf16_192x192x64_660ec8",), (tiles_192x192 * 2,), ())
         yield Candidate(us, choice)
     stores_1 = chunks * m * n * 4
-    # 1: a long batch: a CTA per tile and chunk
+    # 1: a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            1, ("wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
-            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+            1, ("wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: a long batch: a CTA per tile and chunk
+    # 2: a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            2, ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
-            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+            2, ("wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 3: a long batch: a CTA per tile and chunk
+    # 3: a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_tn_bf16_64x64x64_6a45e2", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            3, ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
-            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+            3, ("wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 4: a long batch: a CTA per tile and chunk
+    # 4: a long reduction: a CTA per tile and chunk
     if (
         align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_64x64x128_a6255e", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
+            "mma_tn_bf16_64x64x128_e2c752", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            4, ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
+            4, ("mma_tn_bf16_64x64x128_e2c752", "reduce_bf16_128x4_9cc9ba"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 5: a long batch: a CTA per tile and chunk
+    # 5: a long reduction: a CTA per tile and chunk
     if (
         align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
         and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
             chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            5, ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            5, ("mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
             (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 6: a long batch: a CTA per tile and chunk
+    # 6: a long reduction: a CTA per tile and chunk
     if (
         stores_1 <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_64x64x32_ef3edd", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
+            "mma_tn_bf16_64x64x32_1dbb01", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            6, ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
+            6, ("mma_tn_bf16_64x64x32_1dbb01", "reduce_bf16_128x4_9cc9ba"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
@@ -163,7 +163,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -171,18 +171,20 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
             7,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
-            (-(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (pieces_k_m8 * 16, stores_1),
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, stores_1),
         )
         yield Candidate(us, choice)
     operands_2 = 0 + k * -(-n // 8) * 16
@@ -192,7 +194,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -200,18 +202,20 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
             8,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
-            (-(-pieces_k_n8 // 512), min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (pieces_k_n8 * 16, stores_1),
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_n8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_n8 * 16, stores_1),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
@@ -221,7 +225,7 @@ def candidates(
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and tiles_192x192 * chunks + sms * 1 <= 4294967295 and -(-n // 192) * 8 <= 4294967295
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -229,19 +233,19 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
             9,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512),
+                min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
             ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
         )
         yield Candidate(us, choice)
@@ -250,7 +254,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -258,18 +262,20 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
             10,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (pieces_k_m8 * 16, stores_1),
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, stores_1),
         )
         yield Candidate(us, choice)
     # 11: B off 16 bytes: copied first
@@ -277,7 +283,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -285,18 +291,20 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
             11,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (pieces_k_n8 * 16, stores_1),
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_n8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_n8 * 16, stores_1),
         )
         yield Candidate(us, choice)
     # 12: A and B off 16 bytes: copied first
@@ -305,7 +313,7 @@ def candidates(
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and tiles_128x128 * chunks + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -313,23 +321,111 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
             12,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512),
+                min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
             ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
         )
         yield Candidate(us, choice)
     # 13: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            13,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 14: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            14,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_n8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 15: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            15,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 16: A off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and stores_1 <= 268435456
         and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
@@ -339,21 +435,21 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
             chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            13,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            16,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
             (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
             (pieces_k_m8 * 16, stores_1),
         )
         yield Candidate(us, choice)
-    # 14: B off 16 bytes: copied first
+    # 17: B off 16 bytes: copied first
     if (
         pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and stores_1 <= 268435456
         and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
@@ -363,21 +459,21 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
             chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            14,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            17,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
             (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
             (pieces_k_n8 * 16, stores_1),
         )
         yield Candidate(us, choice)
-    # 15: A and B off 16 bytes: copied first
+    # 18: A and B off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and stores_1 <= 268435456
         and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
@@ -387,16 +483,16 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
             chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         us += time(
-            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            15,
-            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            18,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * chunks,
                 -(-(m * n) // 512),
@@ -404,433 +500,639 @@ def candidates(
         )
         yield Candidate(us, choice)
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 16: few rows: the weight streams once
+    # 19: few rows: the weight streams once
     if (
         arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_8x64 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_8x64x128_9f8b63", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
+            "mma_tn_bf16_8x64x128_be4218", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
             tiles_8x64 * k * 144, operands, stores,
         )
-        yield Candidate(us, Choice(16, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(19, ("mma_tn_bf16_8x64x128_be4218",), (tiles_8x64,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 17: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_8x32x128_acf656", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * 80, operands, stores,
-        )
-        yield Candidate(us, Choice(17, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 18: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_16x32x128_845f0d", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores,
-        )
-        yield Candidate(us, Choice(18, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 19: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_32x32x128_9dae1a", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands, stores,
-        )
-        yield Candidate(us, Choice(19, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ()))
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 20: few rows: the weight streams once
     if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_8x32 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_32x64x128_d7fc82", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands, stores,
+            "mma_tn_bf16_8x32x128_fed055", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
+            tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(20, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ()))
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
+        yield Candidate(us, Choice(20, ("mma_tn_bf16_8x32x128_fed055",), (tiles_8x32,), ()))
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 21: few rows: the weight streams once
     if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_16x32 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_64x128x64_f8b3d3", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "mma_tn_bf16_16x32x128_e9450f", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            tiles_16x32 * k * 96, operands, stores,
+        )
+        yield Candidate(us, Choice(21, ("mma_tn_bf16_16x32x128_e9450f",), (tiles_16x32,), ()))
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 22: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_32x32 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_32x32x128_a27519", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
+            tiles_32x32 * k * 128, operands, stores,
+        )
+        yield Candidate(us, Choice(22, ("mma_tn_bf16_32x32x128_a27519",), (tiles_32x32,), ()))
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 23: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_32x64 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_32x64x128_81c614", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
+            tiles_32x64 * k * 192, operands, stores,
+        )
+        yield Candidate(us, Choice(23, ("mma_tn_bf16_32x64x128_81c614",), (tiles_32x64,), ()))
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 24: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_64x128 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_64x128x64_0c5d2b", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
-        yield Candidate(us, Choice(21, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ()))
+        yield Candidate(us, Choice(24, ("mma_tn_bf16_64x128x64_0c5d2b",), (tiles_64x128,), ()))
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 22: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
-        )
-        choice = Choice(
-            22, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 23: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_192x128x64_d6d4e6", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
-            k * 24576, tiles_192x128 * k * 640, operands, stores,
-        )
-        choice = Choice(
-            23, ("wgmma_tn_bf16_192x128x64_d6d4e6",), (min(tiles_192x128, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 24: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_192x128x64_5353a2", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands, stores,
-        )
-        choice = Choice(
-            24, ("wgmma_tn_bf16_192x128x64_5353a2",), (min(tiles_192x256, sms // 2) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 25: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms * 1 <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x224x64_5bb08c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands, stores,
+            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            25, ("wgmma_tn_bf16_128x224x64_5bb08c",), (min(tiles_128x224, sms // 1) * 1,), (),
+            25, ("wgmma_tn_bf16_128x256x64_11574b",), (min(tiles_128x256, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_256x160 = -(-m // 256) * -(-n // 160)
     # 26: many rows, by wgmma
     if (
         arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 256 <= 2147483647
+        and n + 160 <= 2147483647 and k + 64 <= 2147483647 and tiles_256x160 + sms * 1 <= 4294967295
+        and -(-n // 160) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            "wgmma_tn_bf16_256x160x64_446fef", "wgmma", 1, sms, tiles_256x160, -(-k // 64),
+            k * 40960, tiles_256x160 * k * 832, operands, stores,
         )
         choice = Choice(
-            26, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
+            26, ("wgmma_tn_bf16_256x160x64_446fef",), (min(tiles_256x160, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_192x96 = -(-m // 192) * -(-n // 96)
     # 27: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
-        and -(-n // 96) * 8 <= 4294967295
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_192x96x64_205679", "wgmma", 1, sms, tiles_192x96, -(-k // 64), k * 18432,
-            tiles_192x96 * k * 576, operands, stores,
+            "wgmma_tn_bf16_192x192x64_4c7aeb", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
+            k * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         choice = Choice(
-            27, ("wgmma_tn_bf16_192x96x64_205679",), (min(tiles_192x96, sms // 1) * 1,), (),
+            27, ("wgmma_tn_bf16_192x192x64_4c7aeb",), (min(tiles_192x192, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    tiles_192x176 = -(-m // 192) * -(-n // 176)
     # 28: many rows, by wgmma
     if (
         arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms * 1 <= 4294967295
+        and -(-n // 176) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x64x64_701c99", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands, stores,
+            "wgmma_tn_bf16_192x176x64_95c8b0", "wgmma", 1, sms, tiles_192x176, -(-k // 64),
+            k * 33792, tiles_192x176 * k * 736, operands, stores,
         )
         choice = Choice(
-            28, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
+            28, ("wgmma_tn_bf16_192x176x64_95c8b0",), (min(tiles_192x176, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 29: many rows, by wgmma
     if (
         arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms * 1 <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x128x64_af4e2a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
+            "wgmma_tn_bf16_192x128x64_bfce63", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
+            k * 24576, tiles_192x128 * k * 640, operands, stores,
         )
         choice = Choice(
-            29, ("wgmma_tn_bf16_64x128x64_af4e2a",), (min(tiles_64x128, sms // 1) * 1,), (),
+            29, ("wgmma_tn_bf16_192x128x64_bfce63",), (min(tiles_192x128, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 30: many rows, by wgmma
     if (
         arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms * 1 <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_tn_bf16_192x128x64_69f0f0", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * 896, operands, stores,
         )
         choice = Choice(
-            30, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), (),
+            30, ("wgmma_tn_bf16_192x128x64_69f0f0",), (min(tiles_192x256, sms * 1 // 2) * 2,), (),
         )
         yield Candidate(us, choice)
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 31: many rows, by wgmma
     if (
         arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms * 1 <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x32x128_a91cb8", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * 192, operands, stores,
+            "wgmma_tn_bf16_128x224x64_1d810d", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands, stores,
         )
         choice = Choice(
-            31, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
+            31, ("wgmma_tn_bf16_128x224x64_1d810d",), (min(tiles_128x224, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    tiles_128x176 = -(-m // 128) * -(-n // 176)
     # 32: many rows, by wgmma
     if (
         arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x16x128_534e05", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
+        )
+        choice = Choice(
+            32, ("wgmma_tn_bf16_128x176x64_3fe16a",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 33: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            33, ("wgmma_tn_bf16_128x128x64_c56000",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x96 = -(-m // 192) * -(-n // 96)
+    # 34: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 192 <= 2147483647 and n + 96 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x96 + sms * 1 <= 4294967295 and -(-n // 96) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x96x64_ff6a5e", "wgmma", 1, sms, tiles_192x96, -(-k // 64), k * 18432,
+            tiles_192x96 * k * 576, operands, stores,
+        )
+        choice = Choice(
+            34, ("wgmma_tn_bf16_192x96x64_ff6a5e",), (min(tiles_192x96, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x208 = -(-m // 64) * -(-n // 208)
+    # 35: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 208 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x208 + sms * 1 <= 4294967295
+        and -(-n // 208) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x208x64_bab553", "wgmma", 1, sms, tiles_64x208, -(-k // 64), k * 13312,
+            tiles_64x208 * k * 544, operands, stores,
+        )
+        choice = Choice(
+            35, ("wgmma_tn_bf16_64x208x64_bab553",), (min(tiles_64x208, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x160 = -(-m // 64) * -(-n // 160)
+    # 36: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x160 + sms * 1 <= 4294967295 and -(-n // 160) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x160x64_ba3e88", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
+            tiles_64x160 * k * 448, operands, stores,
+        )
+        choice = Choice(
+            36, ("wgmma_tn_bf16_64x160x64_ba3e88",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x112 = -(-m // 64) * -(-n // 112)
+    # 37: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x112 + sms * 1 <= 4294967295 and -(-n // 112) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x112x64_646a32", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
+            tiles_64x112 * k * 352, operands, stores,
+        )
+        choice = Choice(
+            37, ("wgmma_tn_bf16_64x112x64_646a32",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 38: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x64x64_61e18b", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            tiles_128x64 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            38, ("wgmma_tn_bf16_128x64x64_61e18b",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 39: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x128x64_54a199", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            39, ("wgmma_tn_bf16_64x128x64_54a199",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 40: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            40, ("wgmma_tn_bf16_64x64x64_561b0c",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 41: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
+        and tiles_64x32 + sms * 1 <= 4294967295 and -(-n // 32) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x32x128_1f5f90", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            tiles_64x32 * k * 192, operands, stores,
+        )
+        choice = Choice(
+            41, ("wgmma_tn_bf16_64x32x128_1f5f90",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    # 42: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
+        and tiles_64x16 + sms * 1 <= 4294967295 and -(-n // 16) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x16x128_c21974", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores,
         )
         choice = Choice(
-            32, ("wgmma_tn_bf16_64x16x128_534e05",), (min(tiles_64x16, sms // 1) * 1,), (),
+            42, ("wgmma_tn_bf16_64x16x128_c21974",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 33: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
+    # 43: many rows, by mma
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_64x64 <= 2147483647
+    ):
         us = time(
-            "mma_tn_bf16_64x64x64_2f098b", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "mma_tn_bf16_64x64x64_75f434", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(33, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ()))
-    # 34: many rows, by mma
+        yield Candidate(us, Choice(43, ("mma_tn_bf16_64x64x64_75f434",), (tiles_64x64,), ()))
+    # 44: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
-            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
-        yield Candidate(us, Choice(34, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ()))
-    # 35: A off 16 bytes: copied first
+        yield Candidate(us, Choice(44, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
+    # 45: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            35, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_m8 * 16,),
+            45, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 36: B off 16 bytes: copied first
+    # 46: B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            36, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_n8 * 16,),
+            46, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 37: A and B off 16 bytes: copied first
+    # 47: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            37, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
+            47, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_11574b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms * 1 // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 38: A off 16 bytes: copied first
+    # 48: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_m8 * 16,),
+            48, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_3fe16a"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 39: B off 16 bytes: copied first
+    # 49: B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            39, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_n8 * 16,),
+            49, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_3fe16a"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 40: A and B off 16 bytes: copied first
+    # 50: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms * 1 <= 4294967295
+        and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
+        )
+        choice = Choice(
+            50, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x176x64_3fe16a"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 51: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            40, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-        )
-        yield Candidate(us, choice)
-    # 41: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            41, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
-            (-(-pieces_k_m8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_m8 * 16,),
+            51, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_c56000"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 42: B off 16 bytes: copied first
+    # 52: B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
-            (-(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_n8 * 16,),
+            52, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_c56000"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 43: A and B off 16 bytes: copied first
+    # 53: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
-        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            43, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_a5ae8e"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1),
+            53, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_c56000"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 44: A off 16 bytes: copied first
+    # 54: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            54, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_561b0c"),
+            (-(-pieces_k_m8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 55: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            55, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_561b0c"),
+            (-(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 56: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            56, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_561b0c"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 57: A off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -840,15 +1142,15 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            44, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            57, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_0ec456"),
             (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 45: B off 16 bytes: copied first
+    # 58: B off 16 bytes: copied first
     if (
         pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -858,15 +1160,15 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            45, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            58, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_0ec456"),
             (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 46: A and B off 16 bytes: copied first
+    # 59: A and B off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -876,48 +1178,57 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            46, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            59, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 47: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
+    # 60: operands off 16 bytes
+    if (
+        align_a >= 4 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_8x32 <= 2147483647
+    ):
         us = time(
-            "mma_tn_bf16_8x32x256_4cc775", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "mma_tn_bf16_8x32x256_db0d9c", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(47, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
-    # 48: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647:
+        yield Candidate(us, Choice(60, ("mma_tn_bf16_8x32x256_db0d9c",), (tiles_8x32,), ()))
+    # 61: operands off 16 bytes
+    if (
+        align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_16x32 <= 2147483647
+    ):
         us = time(
-            "mma_tn_bf16_16x32x128_31ca24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_tn_bf16_16x32x128_af934b", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(48, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
-    # 49: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647:
+        yield Candidate(us, Choice(61, ("mma_tn_bf16_16x32x128_af934b",), (tiles_16x32,), ()))
+    # 62: operands off 16 bytes
+    if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
-            "mma_tn_bf16_16x32x128_f3a7d2", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_tn_bf16_16x32x128_d1c75f", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(49, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
-    # 50: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
+        yield Candidate(us, Choice(62, ("mma_tn_bf16_16x32x128_d1c75f",), (tiles_16x32,), ()))
+    # 63: operands off 16 bytes
+    if (
+        align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
+        and tiles_64x64 <= 2147483647
+    ):
         us = time(
-            "mma_tn_bf16_64x64x32_215e25", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_tn_bf16_64x64x32_f69750", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(50, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
-    # 51: everything else: any size, alignment and plan
-    if chunks <= 1:
+        yield Candidate(us, Choice(63, ("mma_tn_bf16_64x64x32_f69750",), (tiles_64x64,), ()))
+    # 64: everything else: any size, alignment and plan
+    if chunk % 32 == 0 or chunks <= 1:
         us = time(
-            "mma_tn_bf16_64x64x32_b35a87", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_tn_bf16_64x64x32_5a0d7a", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(51, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(64, ("mma_tn_bf16_64x64x32_5a0d7a",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

@@ -8,453 +8,1328 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_90",))
+SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, k))
+    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 128) * 128 if n <= 4096 and k >= 4096 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 0: few rows: the weight streams once
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_8x64x128_9f8b63", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
-            tiles_8x64 * k * 144, operands, stores,
-        )
-        yield Candidate(us, Choice(0, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ()))
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 1: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_8x32x128_acf656", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * 80, operands, stores,
-        )
-        yield Candidate(us, Choice(1, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 2: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_16x32x128_845f0d", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores,
-        )
-        yield Candidate(us, Choice(2, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 3: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_32x32x128_9dae1a", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands, stores,
-        )
-        yield Candidate(us, Choice(3, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ()))
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 4: few rows: the weight streams once
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_32x64x128_d7fc82", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands, stores,
-        )
-        yield Candidate(us, Choice(4, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ()))
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 5: few rows: the weight streams once
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_64x128x64_f8b3d3", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
-        )
-        yield Candidate(us, Choice(5, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ()))
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 6: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
-        )
-        choice = Choice(
-            6, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 7: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_192x128x64_d6d4e6", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
-            k * 24576, tiles_192x128 * k * 640, operands, stores,
-        )
-        choice = Choice(
-            7, ("wgmma_tn_bf16_192x128x64_d6d4e6",), (min(tiles_192x128, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 8: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_192x128x64_5353a2", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands, stores,
-        )
-        choice = Choice(
-            8, ("wgmma_tn_bf16_192x128x64_5353a2",), (min(tiles_192x256, sms // 2) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 9: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x224x64_5bb08c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands, stores,
-        )
-        choice = Choice(
-            9, ("wgmma_tn_bf16_128x224x64_5bb08c",), (min(tiles_128x224, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 10: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            10, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_192x96 = -(-m // 192) * -(-n // 96)
-    # 11: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
-        and -(-n // 96) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_192x96x64_205679", "wgmma", 1, sms, tiles_192x96, -(-k // 64), k * 18432,
-            tiles_192x96 * k * 576, operands, stores,
-        )
-        choice = Choice(
-            11, ("wgmma_tn_bf16_192x96x64_205679",), (min(tiles_192x96, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 12: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x64x64_701c99", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands, stores,
-        )
-        choice = Choice(
-            12, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    # 13: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_64x128x64_af4e2a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
-        )
-        choice = Choice(
-            13, ("wgmma_tn_bf16_64x128x64_af4e2a",), (min(tiles_64x128, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 14: many rows, by wgmma
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
-        )
-        choice = Choice(
-            14, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 15: many rows, by wgmma
+    # 0: few outputs: clusters add their chunks
     if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_64x32 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 32 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_64x32 + sms * 2 <= 4294967295
         and -(-n // 32) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x32x128_a91cb8", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * 192, operands, stores,
+            "wgmma_tn_bf16_64x32x128_08ab4b", "wgmma", 2, sms, tiles_64x32 * chunks,
+            -(-chunk // 128), chunk * 2048, tiles_64x32 * k * 192, operands, stores,
         )
-        choice = Choice(
-            15, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 16: many rows, by wgmma
+        yield Candidate(us, Choice(0, ("wgmma_tn_bf16_64x32x128_08ab4b",), (tiles_64x32 * 8,), ()))
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 1: few outputs: clusters add their chunks
     if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x16x128_534e05", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * 160, operands, stores,
+            "wgmma_tn_bf16_64x64x64_86b3ab", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(
-            16, ("wgmma_tn_bf16_64x16x128_534e05",), (min(tiles_64x16, sms // 1) * 1,), (),
+        yield Candidate(us, Choice(1, ("wgmma_tn_bf16_64x64x64_86b3ab",), (tiles_64x64 * 8,), ()))
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 2: few outputs: clusters add their chunks
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_64x128 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x128x64_aa09c2", "wgmma", 2, sms, tiles_64x128 * chunks,
+            -(-chunk // 64), chunk * 8192, tiles_64x128 * k * 384, operands, stores,
         )
+        yield Candidate(us, Choice(2, ("wgmma_tn_bf16_64x128x64_aa09c2",), (tiles_64x128 * 8,), ()))
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 3: few outputs: clusters add their chunks
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_128x64 * 8 <= 2147483647 and m + 128 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x64x64_de359b", "wgmma", 2, sms, tiles_128x64 * chunks,
+            -(-chunk // 64), chunk * 8192, tiles_128x64 * k * 384, operands, stores,
+        )
+        yield Candidate(us, Choice(3, ("wgmma_tn_bf16_128x64x64_de359b",), (tiles_128x64 * 8,), ()))
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 4: few outputs: clusters add their chunks
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
+        and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x128x64_705cbc", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(4, ("wgmma_tn_bf16_128x128x64_705cbc",), (tiles_128x128 * 8,), ())
         yield Candidate(us, choice)
-    # 17: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_64x64x64_2f098b", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
-        )
-        yield Candidate(us, Choice(17, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ()))
-    # 18: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores,
-        )
-        yield Candidate(us, Choice(18, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ()))
     operands_1 = 0 + k * -(-m // 8) * 16
     pieces_k_m8 = k * -(-m // 8)
-    # 19: A off 16 bytes: copied first
+    # 5: A off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
+            "wgmma_tn_bf16_64x64x64_86b3ab", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            19, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_m8 * 16,),
+            5, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_86b3ab"),
+            (-(-pieces_k_m8 // 512), tiles_64x64 * 8), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
     operands_2 = 0 + k * -(-n // 8) * 16
     pieces_k_n8 = k * -(-n // 8)
-    # 20: B off 16 bytes: copied first
+    # 6: B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
+            "wgmma_tn_bf16_64x64x64_86b3ab", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            20, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_n8 * 16,),
+            6, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_86b3ab"),
+            (-(-pieces_k_n8 // 512), tiles_64x64 * 8), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
-    # 21: A and B off 16 bytes: copied first
+    # 7: A and B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
-        and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8 and tiles_64x64 * 8 <= 2147483647
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 2 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_tn_bf16_64x64x64_86b3ab", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            7, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_86b3ab"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_64x64 * 8),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 8: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_705cbc", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            8, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_705cbc"),
+            (-(-pieces_k_m8 // 512), tiles_128x128 * 8), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 9: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and chunks <= 8 and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_705cbc", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            9, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_705cbc"),
+            (-(-pieces_k_n8 // 512), tiles_128x128 * 8), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 10: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8 and tiles_128x128 * 8 <= 2147483647
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_705cbc", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            10, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_705cbc"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * 8),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    stores_1 = chunks * m * n * 4
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 11: few rows of few outputs
+    if (
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_16x32 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_16x32x128_46a2ec", "mma", 1, sms, tiles_16x32 * chunks, -(-chunk // 128),
+            chunk * 512, tiles_16x32 * k * 96, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            11, ("mma_tn_bf16_16x32x128_46a2ec", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_16x32 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    tiles_192x192 = -(-m // 192) * -(-n // 192)
+    # 12: a long reduction: a CTA per tile and chunk
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            12, ("wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 13: a long reduction: a CTA per tile and chunk
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            13, ("wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 14: a long reduction: a CTA per tile and chunk
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            14, ("wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 15: a long reduction: a CTA per tile and chunk
+    if (
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_64x64x128_e2c752", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            15, ("mma_tn_bf16_64x64x128_e2c752", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 16: a long reduction: a CTA per tile and chunk
+    if (
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            16, ("mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 17: a long reduction: a CTA per tile and chunk
+    if (
+        stores_1 <= 268435456 and tiles_64x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_64x64x32_1dbb01", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            17, ("mma_tn_bf16_64x64x32_1dbb01", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 18: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            18,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 19: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            19,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_n8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 20: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms * 1 <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            20,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 21: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            21,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 22: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            22,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_n8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 23: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            23,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 24: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            24,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 25: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            25,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_n8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
+                -(-(m * n) // 512),
+            ), (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 26: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            26,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 27: A off 16 bytes: copied first
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            27,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
+            (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 28: B off 16 bytes: copied first
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            28,
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
+            (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 29: A and B off 16 bytes: copied first
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            29,
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * chunks,
+                -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 30: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_8x64 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_8x64x128_be4218", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
+            tiles_8x64 * k * 144, operands, stores,
+        )
+        yield Candidate(us, Choice(30, ("mma_tn_bf16_8x64x128_be4218",), (tiles_8x64,), ()))
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 31: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_8x32 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_8x32x128_fed055", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
+            tiles_8x32 * k * 80, operands, stores,
+        )
+        yield Candidate(us, Choice(31, ("mma_tn_bf16_8x32x128_fed055",), (tiles_8x32,), ()))
+    # 32: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_16x32 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_16x32x128_e9450f", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            tiles_16x32 * k * 96, operands, stores,
+        )
+        yield Candidate(us, Choice(32, ("mma_tn_bf16_16x32x128_e9450f",), (tiles_16x32,), ()))
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 33: few rows: the weight streams once
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_32x32 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_32x32x128_a27519", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
+            tiles_32x32 * k * 128, operands, stores,
+        )
+        yield Candidate(us, Choice(33, ("mma_tn_bf16_32x32x128_a27519",), (tiles_32x32,), ()))
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 34: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_32x64 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_32x64x128_81c614", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
+            tiles_32x64 * k * 192, operands, stores,
+        )
+        yield Candidate(us, Choice(34, ("mma_tn_bf16_32x64x128_81c614",), (tiles_32x64,), ()))
+    # 35: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_64x128 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_64x128x64_0c5d2b", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * 384, operands, stores,
+        )
+        yield Candidate(us, Choice(35, ("mma_tn_bf16_64x128x64_0c5d2b",), (tiles_64x128,), ()))
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 36: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms * 1 <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            21, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+            36, ("wgmma_tn_bf16_128x256x64_11574b",), (min(tiles_128x256, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 22: A off 16 bytes: copied first
+    tiles_256x160 = -(-m // 256) * -(-n // 160)
+    # 37: many rows, by wgmma
     if (
-        arch in SOME_1
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 256 <= 2147483647
+        and n + 160 <= 2147483647 and k + 64 <= 2147483647 and tiles_256x160 + sms * 1 <= 4294967295
+        and -(-n // 160) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_256x160x64_446fef", "wgmma", 1, sms, tiles_256x160, -(-k // 64),
+            k * 40960, tiles_256x160 * k * 832, operands, stores,
+        )
+        choice = Choice(
+            37, ("wgmma_tn_bf16_256x160x64_446fef",), (min(tiles_256x160, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 38: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms * 1 <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x192x64_4c7aeb", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
+            k * 36864, tiles_192x192 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            38, ("wgmma_tn_bf16_192x192x64_4c7aeb",), (min(tiles_192x192, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x176 = -(-m // 192) * -(-n // 176)
+    # 39: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms * 1 <= 4294967295
+        and -(-n // 176) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x176x64_95c8b0", "wgmma", 1, sms, tiles_192x176, -(-k // 64),
+            k * 33792, tiles_192x176 * k * 736, operands, stores,
+        )
+        choice = Choice(
+            39, ("wgmma_tn_bf16_192x176x64_95c8b0",), (min(tiles_192x176, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 40: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x128x64_bfce63", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
+            k * 24576, tiles_192x128 * k * 640, operands, stores,
+        )
+        choice = Choice(
+            40, ("wgmma_tn_bf16_192x128x64_bfce63",), (min(tiles_192x128, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 41: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms * 1 <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x128x64_69f0f0", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * 896, operands, stores,
+        )
+        choice = Choice(
+            41, ("wgmma_tn_bf16_192x128x64_69f0f0",), (min(tiles_192x256, sms * 1 // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 42: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms * 1 <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x224x64_1d810d", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands, stores,
+        )
+        choice = Choice(
+            42, ("wgmma_tn_bf16_128x224x64_1d810d",), (min(tiles_128x224, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    # 43: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
+        )
+        choice = Choice(
+            43, ("wgmma_tn_bf16_128x176x64_3fe16a",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 44: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            44, ("wgmma_tn_bf16_128x128x64_c56000",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x96 = -(-m // 192) * -(-n // 96)
+    # 45: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 192 <= 2147483647 and n + 96 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x96 + sms * 1 <= 4294967295 and -(-n // 96) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x96x64_ff6a5e", "wgmma", 1, sms, tiles_192x96, -(-k // 64), k * 18432,
+            tiles_192x96 * k * 576, operands, stores,
+        )
+        choice = Choice(
+            45, ("wgmma_tn_bf16_192x96x64_ff6a5e",), (min(tiles_192x96, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x208 = -(-m // 64) * -(-n // 208)
+    # 46: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 208 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x208 + sms * 1 <= 4294967295
+        and -(-n // 208) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x208x64_bab553", "wgmma", 1, sms, tiles_64x208, -(-k // 64), k * 13312,
+            tiles_64x208 * k * 544, operands, stores,
+        )
+        choice = Choice(
+            46, ("wgmma_tn_bf16_64x208x64_bab553",), (min(tiles_64x208, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x160 = -(-m // 64) * -(-n // 160)
+    # 47: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x160 + sms * 1 <= 4294967295 and -(-n // 160) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x160x64_ba3e88", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
+            tiles_64x160 * k * 448, operands, stores,
+        )
+        choice = Choice(
+            47, ("wgmma_tn_bf16_64x160x64_ba3e88",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x112 = -(-m // 64) * -(-n // 112)
+    # 48: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x112 + sms * 1 <= 4294967295 and -(-n // 112) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x112x64_646a32", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
+            tiles_64x112 * k * 352, operands, stores,
+        )
+        choice = Choice(
+            48, ("wgmma_tn_bf16_64x112x64_646a32",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 49: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x64x64_61e18b", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            tiles_128x64 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            49, ("wgmma_tn_bf16_128x64x64_61e18b",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 50: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x128x64_54a199", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            50, ("wgmma_tn_bf16_64x128x64_54a199",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 51: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            51, ("wgmma_tn_bf16_64x64x64_561b0c",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 52: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
+        and tiles_64x32 + sms * 1 <= 4294967295 and -(-n // 32) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x32x128_1f5f90", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            tiles_64x32 * k * 192, operands, stores,
+        )
+        choice = Choice(
+            52, ("wgmma_tn_bf16_64x32x128_1f5f90",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    # 53: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
+        and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
+        and tiles_64x16 + sms * 1 <= 4294967295 and -(-n // 16) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x16x128_c21974", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            tiles_64x16 * k * 160, operands, stores,
+        )
+        choice = Choice(
+            53, ("wgmma_tn_bf16_64x16x128_c21974",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 54: many rows, by mma
+    if (
+        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and tiles_64x64 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_64x64x64_75f434", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        yield Candidate(us, Choice(54, ("mma_tn_bf16_64x64x64_75f434",), (tiles_64x64,), ()))
+    # 55: many rows, by mma
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
+        us = time(
+            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            tiles_128x128 * k * 512, operands, stores,
+        )
+        yield Candidate(us, Choice(55, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
+    # 56: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            22, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_m8 * 16,),
+            56, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 23: B off 16 bytes: copied first
+    # 57: B off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_0
         and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            23, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_n8 * 16,),
+            57, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 24: A and B off 16 bytes: copied first
+    # 58: A and B off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            58, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_11574b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms * 1 // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 59: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
+        )
+        choice = Choice(
+            59, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_3fe16a"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 60: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
+        )
+        choice = Choice(
+            60, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_3fe16a"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 61: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms * 1 <= 4294967295
+        and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * 608, operands, stores,
+        )
+        choice = Choice(
+            61, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x176x64_3fe16a"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 62: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            24, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-        )
-        yield Candidate(us, choice)
-    # 25: A off 16 bytes: copied first
-    if (
-        arch in SOME_1
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            25, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
-            (-(-pieces_k_m8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_m8 * 16,),
+            62, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_c56000"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 26: B off 16 bytes: copied first
+    # 63: B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            26, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
-            (-(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_n8 * 16,),
+            63, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_c56000"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 27: A and B off 16 bytes: copied first
+    # 64: A and B off 16 bytes: copied first
     if (
-        arch in SOME_1
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
-        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            27, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_a5ae8e"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1),
+            64, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_c56000"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 28: A off 16 bytes: copied first
+    # 65: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            65, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_561b0c"),
+            (-(-pieces_k_m8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 66: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            66, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_561b0c"),
+            (-(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 67: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 1 <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            67, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_561b0c"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 68: A off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -464,15 +1339,15 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            28, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            68, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_0ec456"),
             (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 29: B off 16 bytes: copied first
+    # 69: B off 16 bytes: copied first
     if (
         pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -482,15 +1357,15 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            29, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            69, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_0ec456"),
             (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
-    # 30: A and B off 16 bytes: copied first
+    # 70: A and B off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -500,48 +1375,57 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            30, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            70, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 31: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
+    # 71: operands off 16 bytes
+    if (
+        align_a >= 4 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_8x32 <= 2147483647
+    ):
         us = time(
-            "mma_tn_bf16_8x32x256_4cc775", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "mma_tn_bf16_8x32x256_db0d9c", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(31, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
-    # 32: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647:
+        yield Candidate(us, Choice(71, ("mma_tn_bf16_8x32x256_db0d9c",), (tiles_8x32,), ()))
+    # 72: operands off 16 bytes
+    if (
+        align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
+        and tiles_16x32 <= 2147483647
+    ):
         us = time(
-            "mma_tn_bf16_16x32x128_31ca24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_tn_bf16_16x32x128_af934b", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(32, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
-    # 33: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647:
+        yield Candidate(us, Choice(72, ("mma_tn_bf16_16x32x128_af934b",), (tiles_16x32,), ()))
+    # 73: operands off 16 bytes
+    if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
-            "mma_tn_bf16_16x32x128_f3a7d2", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_tn_bf16_16x32x128_d1c75f", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(33, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
-    # 34: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
+        yield Candidate(us, Choice(73, ("mma_tn_bf16_16x32x128_d1c75f",), (tiles_16x32,), ()))
+    # 74: operands off 16 bytes
+    if (
+        align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
+        and tiles_64x64 <= 2147483647
+    ):
         us = time(
-            "mma_tn_bf16_64x64x32_215e25", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_tn_bf16_64x64x32_f69750", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(34, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
-    # 35: everything else: any size, alignment and plan
-    if chunks <= 1:
+        yield Candidate(us, Choice(74, ("mma_tn_bf16_64x64x32_f69750",), (tiles_64x64,), ()))
+    # 75: everything else: any size, alignment and plan
+    if chunk % 32 == 0 or chunks <= 1:
         us = time(
-            "mma_tn_bf16_64x64x32_b35a87", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_tn_bf16_64x64x32_5a0d7a", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(35, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(75, ("mma_tn_bf16_64x64x32_5a0d7a",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

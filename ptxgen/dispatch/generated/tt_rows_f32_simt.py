@@ -15,7 +15,7 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
+    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 4
     stores = m * n * 4
@@ -24,48 +24,48 @@ def candidates(
     # 0: chunks side by side
     if align_b >= 16 and tiles_8x16 <= 2147483647:
         us = time(
-            "simt_tt_f32_8x16x32_0b5cac", "fma", 1, sms, tiles_8x16, tiles_chunk32_chunks8, k * 128,
+            "simt_tt_f32_8x16x32_73a553", "fma", 1, sms, tiles_8x16, tiles_chunk32_chunks8, k * 128,
             tiles_8x16 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(0, ("simt_tt_f32_8x16x32_0b5cac",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(0, ("simt_tt_f32_8x16x32_73a553",), (tiles_8x16,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
     # 1: chunks side by side
     if arch in SOME_0 and align_a >= 16 and tiles_32x32 <= 2147483647:
         us = time(
-            "simt_tt_f32_32x32x16_da9467", "fma", 1, sms, tiles_32x32, tiles_chunk16_chunks8,
+            "simt_tt_f32_32x32x16_207fb8", "fma", 1, sms, tiles_32x32, tiles_chunk16_chunks8,
             k * 1024, tiles_32x32 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(1, ("simt_tt_f32_32x32x16_da9467",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(1, ("simt_tt_f32_32x32x16_207fb8",), (tiles_32x32,), ()))
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
-            "simt_tt_f32_128x128x16_5583c9", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
+            "simt_tt_f32_128x128x16_297dfb", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
             tiles_128x128 * k * 1024, operands, stores,
         )
-        yield Candidate(us, Choice(2, ("simt_tt_f32_128x128x16_5583c9",), (tiles_128x128,), ()))
+        yield Candidate(us, Choice(2, ("simt_tt_f32_128x128x16_297dfb",), (tiles_128x128,), ()))
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 3: one chain
     if align_a >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
-            "simt_tt_f32_64x64x32_a5371f", "fma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "simt_tt_f32_64x64x32_3eb814", "fma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 512, operands, stores,
         )
-        yield Candidate(us, Choice(3, ("simt_tt_f32_64x64x32_a5371f",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(3, ("simt_tt_f32_64x64x32_3eb814",), (tiles_64x64,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 4: one chain
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
-            "simt_tt_f32_16x32x32_079abe", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
+            "simt_tt_f32_16x32x32_11780e", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores,
         )
-        yield Candidate(us, Choice(4, ("simt_tt_f32_16x32x32_079abe",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(4, ("simt_tt_f32_16x32x32_11780e",), (tiles_16x32,), ()))
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
     # 5: everything else: any size, alignment and plan
     us = time(
-        "simt_tt_f32_64x64x16_9e62fd", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
+        "simt_tt_f32_64x64x16_e1268b", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
         tiles_64x64 * k * 512, operands, stores,
     )
-    choice = Choice(5, ("simt_tt_f32_64x64x16_9e62fd",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(5, ("simt_tt_f32_64x64x16_e1268b",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

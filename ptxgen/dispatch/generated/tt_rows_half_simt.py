@@ -15,7 +15,7 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
+    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2
@@ -24,33 +24,33 @@ def candidates(
     # 0: chunks side by side
     if arch in SOME_0 and align_b >= 16 and tiles_8x32 <= 2147483647:
         us = time(
-            "simt_tt_bf16_8x32x64_51e40e", "fma", 1, sms, tiles_8x32, tiles_chunk64_chunks8,
+            "simt_tt_bf16_8x32x64_8362de", "fma", 1, sms, tiles_8x32, tiles_chunk64_chunks8,
             k * 256, tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(0, ("simt_tt_bf16_8x32x64_51e40e",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(0, ("simt_tt_bf16_8x32x64_8362de",), (tiles_8x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
     # 1: chunks side by side
     if arch in SOME_0 and align_a >= 8 and align_b >= 8 and tiles_32x64 <= 2147483647:
         us = time(
-            "simt_tt_bf16_32x64x16_0b94a8", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
+            "simt_tt_bf16_32x64x16_48ee86", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
             k * 2048, tiles_32x64 * k * 192, operands, stores,
         )
-        yield Candidate(us, Choice(1, ("simt_tt_bf16_32x64x16_0b94a8",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(1, ("simt_tt_bf16_32x64x16_48ee86",), (tiles_32x64,), ()))
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 2: one chain
     if align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
-            "simt_tt_bf16_128x128x16_fa753b", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
+            "simt_tt_bf16_128x128x16_6ef81d", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
-        yield Candidate(us, Choice(2, ("simt_tt_bf16_128x128x16_fa753b",), (tiles_128x128,), ()))
+        yield Candidate(us, Choice(2, ("simt_tt_bf16_128x128x16_6ef81d",), (tiles_128x128,), ()))
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
     # 3: everything else: any size, alignment and plan
     us = time(
-        "simt_tt_bf16_64x64x16_34565e", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
+        "simt_tt_bf16_64x64x16_54a60c", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
         tiles_64x64 * k * 256, operands, stores,
     )
-    choice = Choice(3, ("simt_tt_bf16_64x64x16_34565e",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(3, ("simt_tt_bf16_64x64x16_54a60c",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, partial
+from math import prod
 from typing import TypeVar
 
 from ptxgen.dispatch import Choice, choose
@@ -48,7 +49,7 @@ def prepare(problem: Problem, device: Device, kernel: str | None) -> Launch:
             problem.table,
             dict(problem.values),
             arch=arch,
-            sms=device.sms,
+            sms=problem.share(device.sms),
             dtype=problem.dtype,
             gpu=device.gpu,
             what=str(problem),
@@ -56,8 +57,10 @@ def prepare(problem: Problem, device: Device, kernel: str | None) -> Launch:
         route = route_of(problem, choice)
     else:
         route, choice = forced(problem, arch, device.sms, kernel)
-    space = TABLES[problem.table].space
-    values = problem.parameters(space.environment(problem.given(device.sms)))
+    if prod(problem.batch) > 1 and not all(spec.batched for spec in route.kernels):
+        raise OptionError(f"kernel {route.name} does not serve {problem}: it takes no batches")
+    environment = TABLES[problem.table].space.environment(problem.given(device.sms))
+    values = problem.parameters(environment)
     fired = (*problem.pointers, *route.scratch)
     image = _ptx if device.image_kind == "ptx" else _cubin
     steps: list[Launch] = []
@@ -69,7 +72,7 @@ def prepare(problem: Problem, device: Device, kernel: str | None) -> Launch:
         steps.append(
             device.prepare(
                 function,
-                (grid, 1, 1),
+                spec.launched(grid, problem.batch, environment),
                 (spec.threads, 1, 1),
                 parameters(step, fired, values),
                 len(fired),
@@ -129,15 +132,15 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
     for param in abi.maps:
         box = param.box
         assert box is not None, "a map has a box"
-        columns, rows = (max(int(size.evaluate(environment)), 1) for size in box.size)
+        size = tuple(max(int(each.evaluate(environment)), 1) for each in box.size)
         maps.append(
             TensorBox(
                 pointer=fired.index(step.bound(box.operand)),
                 at=abi.offsets[param.name],
                 itemsize=box.itemsize,
-                size=(columns, rows),
-                pitch=box.pitch.evaluate(environment) * box.itemsize,
-                box=(box.inner, box.outer),
+                size=size,
+                pitches=tuple(each.evaluate(environment) * box.itemsize for each in box.pitches),
+                box=(box.inner, box.outer, *[1] * (len(size) - 2)),
                 swizzle=box.swizzle,
             )
         )

@@ -3,7 +3,8 @@
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
 :func:`logsumexp`.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
-oracles with the same bits; :class:`use_device` says where NumPy arrays are computed.
+oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
+:class:`autotune` has kernels timed as problems come.
 
 Importing this does nothing: each name is loaded when it is first used.
 """
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         UninitializedFault,
     )
     from ptxgen.ops import linear, linear_dgrad, linear_wgrad, logsumexp, matmul
+    from ptxgen.ops.autotune import autotune
     from ptxgen.ops.explaining import explain
     from ptxgen.ops.profiling import profile
     from ptxgen.runtime import devices, set_default_device, use_device
@@ -65,6 +67,7 @@ __all__ = [
     "TrapFault",
     "UncoveredError",
     "UninitializedFault",
+    "autotune",
     "devices",
     "explain",
     "linear",
@@ -79,6 +82,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "autotune": "ptxgen.ops.autotune",
     "devices": "ptxgen.runtime",
     "explain": "ptxgen.ops.explaining",
     "linear": "ptxgen.ops",

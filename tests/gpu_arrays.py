@@ -291,24 +291,22 @@ def same_on_gpu(torch, got, expected):
 
 
 # -- kernels ----------------------------------------------------------------------------
-def first_kernels():
-    """The routes of products, of every dtype, by the name of their first kernel, with the layout
-    of their operands.
-    """
+def routes_by_name():
+    """The routes of products, of every dtype, by name, with the layout of their operands."""
     twins = (
         route.of(dtype)
         for table in TABLES.values()
         for dtype in table.dtypes
         for route in table.routes
     )
-    return {r.name: (r.kernels[0].layout, r) for r in twins if isinstance(r.kernels[0], GemmSpec)}
+    return {r.name: (r.main.layout, r) for r in twins if isinstance(r.main, GemmSpec)}
 
 
 def admits(route, op, m, n, k, *, align, sms):
     """Whether every kernel of ``route`` is correct for the product [m, k] x [k, n] of ``op``."""
     align = align if k else 16  # nothing is read of empty operands
     values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": align, "ALIGN_B": align, "SMS": sms}
-    plan = OPERATIONS[op].plan(route.kernels[0].contract)
+    plan = OPERATIONS[op].plan(route.main.contract)
     return route.requires.evaluate(plan.environment(values))
 
 

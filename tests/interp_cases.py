@@ -32,7 +32,7 @@ EPILOGUES = list(itertools.product(ACTIVATIONS, (True, False)))
 
 
 def checks(name: str) -> list[Check]:
-    """What the route that begins with kernel ``name`` is run on.
+    """What the route ``name`` is run on.
 
     Fails for a kernel whose kind has no maker: every kernel is run.
     """

@@ -22,13 +22,17 @@ BAND = 64
 """Elements before and behind a result."""
 SEED = 20260
 
-ROUTED = {
+ROUTES = {
     twin.name: twin
     for table in TABLES.values()
     for dtype in table.dtypes
     for twin in (route.of(dtype) for route in table.routes)
 }
-"""Every route, of every dtype, by the name of its first kernel."""
+"""Every route, of every dtype, by name."""
+ROUTED = {name: route for name, route in ROUTES.items() if not route.kernels[0].prepares}
+"""Those that begin with their main kernel, which among them they all have; the others are in
+test_realign.py.
+"""
 
 # A kernel serves every product that is stored as it reads, whatever its table's plan.
 KERNELS = {
@@ -198,7 +202,7 @@ def admits(route, case, sms):
     """Whether every kernel of ``route`` is correct for ``case``."""
     align_a, align_b = case.align if case.k else (16, 16)
     values = {"M": case.m, "N": case.n, "K": max(case.k, 1), "SMS": sms}
-    first = route.kernels[0]
+    first = route.main
     table = table_of(first.layout, OPERATIONS[case.op].plan_name, first.dtype, first.tier)
     if table is None:  # nobody asks for such a product
         return False
@@ -225,8 +229,8 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
     The array called ``freed`` (A, B, bias or out) is freed before the launch; that called
     ``unwritten`` has no values; that called ``short`` lacks its last element.
     """
-    storage, route = KERNELS[kernel]
-    case = case.of(route.kernels[0])
+    spec = ROUTES[kernel].main
+    storage, case = spec.layout, case.of(spec)
     m, n, k, dtype = case.m, case.n, case.k, case.dtype
     x, w, biases, olds = factors(m, n, k, case.kind, dtype)
     memory = device.memory

@@ -62,7 +62,7 @@ def test_what_is_refused(toy):
         with pytest.raises(ShapeError, match="z shares memory with y"):
             both = x.copy()
             run(toy, x, outs=(both, both))
-        with pytest.raises(OptionError, match="which only follows another"):
+        with pytest.raises(OptionError, match="which only serves with others"):
             run(toy, x, kernel=thrice.SQUARE.name)
     with pytest.raises(SpecError, match="already"):
         register(thrice.OP, {})

@@ -11,14 +11,15 @@ from numpy.lib.stride_tricks import as_strided
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.dispatch import candidates
 from ptxgen.errors import OptionError, ShapeError, SpecError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.ops import OPS
-from ptxgen.ops.launch import launch
+from ptxgen.ops.launch import launch, question
 from ptxgen.runtime import ArrayView
 from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.spec import BATCH_MAX
-from ptxgen.tiles import SPECS
+from ptxgen.tiles import SPECS, TABLES
 
 FULL = {short: name for name, short in DTYPES.items()}
 
@@ -207,8 +208,26 @@ def test_kernels_that_leave_partial_sums_take_no_batches():
     assert partial and not partial & set(BATCHED)
     name = min(n for n in partial if n.startswith("simt_tn_f32"))
     a, b = numbers(2, 8, 8), numbers(2, 8, 8)
-    with ptxgen.use_device("cpu"), pytest.raises(OptionError, match="in a batch of 2: it takes no"):
+    refused = pytest.raises(OptionError, match="in a batch of 2 on sm_90: it takes no batches")
+    with ptxgen.use_device("cpu"), refused:
         ptxgen.matmul(a, b, transpose_a=True, kernel=name)
+
+
+def test_copies_into_aligned_rows_take_no_batches():
+    """Off 16 bytes these are candidates for a product, and none for a batch of them."""
+    device = CpuDevice()
+
+    def found(batch):
+        operands = numbers(batch, 999, 333), numbers(batch, 333, 999), numbers(batch, 999, 999)
+        a, b, out = (placed(device, x, "bf16", values=False)[0] for x in operands)
+        problem = read(a, b).problem((out,))
+        routes = TABLES[problem.table].routes
+        asked = question(problem, device)
+        return [routes[each.choice.route] for each in candidates(problem.table, **asked)]
+
+    alone, several = found(1), found(2)
+    assert any(route.main is not route.kernels[0] for route in alone)
+    assert several and several == [route for route in alone if route.batched]
 
 
 def test_a_batch_shares_the_gpu():

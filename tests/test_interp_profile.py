@@ -296,7 +296,7 @@ def test_lines_of_inlined_calls() -> None:
 SMALL = next(
     route.name
     for route in ROUTES["NN", "rows", "f32", "simt"]
-    if (spec := route.kernels[0]).split == "none"
+    if (spec := route.main).split == "none"
     and (spec.bm, spec.bn, spec.bk, spec.stages) == (16, 32, 32, 4)
     and (spec.copy_a, spec.copy_b, spec.persistent) == ("transpose", "vector", False)
 )
@@ -405,7 +405,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(OptionError, match=re.escape(SMALL)):
         ptxgen.profile(SMALL[:-1], 16, 32, 32)
     reduce = next(name for name, spec in SPECS.items() if spec.family == "reduce")
-    with pytest.raises(OptionError, match="only follows another"):
+    with pytest.raises(OptionError, match="only serves with other kernels"):
         ptxgen.profile(reduce, 16, 32, 32)
     with pytest.raises(OptionError, match="takes linear"):
         ptxgen.profile(SMALL, 16, 32, 32, op="linear_wgrad")

@@ -259,7 +259,9 @@ def test_alignment_is_that_of_pointer_and_rows(gpu, torch, monkeypatch, offset, 
     monkeypatch.setattr(
         launch,
         "choose",
-        lambda t, v, **k: seen.append((v["ALIGN_A"], v["ALIGN_B"])) or real(t, v, **k),
+        lambda t, values, **k: (
+            seen.append((values["ALIGN_A"], values["ALIGN_B"])) or real(t, values, **k)
+        ),
     )
     x, w = numbers(4, 8), numbers(8, 8)
     y = ptxgen.linear(torch.Tensor(put(x, offset, pitch)), torch.Tensor(put(w)))
@@ -274,7 +276,9 @@ def test_the_pitch_of_a_single_row_does_not_count(gpu, torch, monkeypatch):
     monkeypatch.setattr(
         launch,
         "choose",
-        lambda t, v, **k: seen.append((v["ALIGN_A"], v["ALIGN_B"])) or real(t, v, **k),
+        lambda t, values, **k: (
+            seen.append((values["ALIGN_A"], values["ALIGN_B"])) or real(t, values, **k)
+        ),
     )
     x, w = numbers(1, 7), numbers(1, 7)
     ptxgen.linear(torch.Tensor(put(x, pitch=9)), torch.Tensor(put(w)), layout="nk")

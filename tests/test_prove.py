@@ -19,6 +19,7 @@ from ptxgen.dispatch.prove import (
     Attempt,
     Prover,
     Result,
+    _covered,
     _Search,
     prove,
     prove_source,
@@ -27,6 +28,7 @@ from ptxgen.dispatch.prove import (
 from ptxgen.dispatch.solver import Linear
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, Expr, ceil_div, const, maximum, minimum, select, var
+from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.spec import (
     ALIGN_A,
     CHUNK,
@@ -62,11 +64,11 @@ def failures(results: list[Result]) -> list[Result]:
 
 
 def taken(of: Table, shape: dict[str, int], arch: str) -> int | None:
-    """The first route whose requires and prefer hold, by evaluation."""
+    """The first route that is a candidate, by evaluation."""
     env = by_hand(of, shape)
     for index, route in enumerate(of.routes):
         runs = all(kernel.runs_on(arch) for kernel in route.kernels)
-        if runs and route.requires.evaluate(env) and route.prefer.evaluate(env):
+        if runs and emit.condition(of, route).evaluate(env):
             return index
     return None
 
@@ -82,11 +84,23 @@ def in_domain(shape: dict[str, int]) -> bool:
 @pytest.mark.parametrize("module", ["nt_rows_f32_simt", "tn_batch_half_tc"])
 def test_a_table_of_the_library_is_proved(module: str) -> None:
     """``make test`` proves them all, by ``ptxgen prove``; these have the most to prove."""
-    (of,) = (t for t in emit.every() if t.module == module)
+    (of,) = (t for t in emit.tables() if t.module == module)
     results = prove([of])
     assert not failures(results), "\n".join(map(str, failures(results)))
     scratch = any(route.scratch for route in of.routes)
     assert {r.goal for r in results} == GOALS - (set() if scratch else {"scratch"})
+
+
+@pytest.mark.parametrize(
+    "of",
+    [of for of in emit.tables() if of.key[1:2] == (OPERATIONS["matmul"].plan_name,)],
+    ids=lambda of: of.module,
+)
+def test_a_batch_is_always_served(of: Table) -> None:
+    """Where matmul looks, the routes that take batches cover all problems by themselves."""
+    for runs in of.classes.values():
+        batched = [of.routes[i] for i in runs if of.routes[i].batched]
+        assert _covered(Prover(of), [emit.condition(of, route) for route in batched]).proved
 
 
 EFFORTS = """
@@ -106,7 +120,7 @@ def told(search, facts, effort):
     return found
 
 prove._Search.check = told
-(of,) = (t for t in emit.every() if t.module == "tn_batch_f32_simt")
+(of,) = (t for t in emit.tables() if t.module == "tn_batch_f32_simt")
 print(len(prove.prove([of])))
 """
 
@@ -435,7 +449,7 @@ def test_reading_back_is_exact() -> None:
                 expected = route.requires.evaluate(env) and route.prefer.evaluate(env)
                 assert bool(branch.condition.evaluate(env)) == bool(expected), env
                 assert [g.evaluate(env) for g in branch.grids] == [
-                    k.grid.evaluate(env) for k in route.kernels
+                    step.grid.evaluate(env) for step in route.steps
                 ]
 
 
@@ -446,5 +460,6 @@ def test_other_code_is_not_read(line: str) -> None:
     body = f"{line}\n        return None" if line.endswith(":") else line
     with pytest.raises(SpecError, match="no dispatch function has"):
         read.functions(
-            f"def sm_80(m, n, k, sms, align_a, align_b):\n    chunk = k\n{body}\n", table().space
+            f"def candidates(arch, m, n, k, sms, align_a, align_b, time):\n    chunk = k\n{body}\n",
+            table().space,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -14,8 +15,8 @@ import pytest
 
 from ptxgen.build.render import render
 from ptxgen.errors import SpecError
-from ptxgen.expr import TRUE, ceil_div
-from ptxgen.numerics.contract import FMA, ITEMSIZE, TC16
+from ptxgen.expr import TRUE, ceil_div, const
+from ptxgen.numerics.contract import FMA, ITEMSIZE, ROWS, TC16
 from ptxgen.spec import (
     ARCHITECTURES,
     CHUNKS,
@@ -24,13 +25,18 @@ from ptxgen.spec import (
     INDEX_MAX,
     LAYOUTS,
     WORKSPACE_MAX,
+    Abi,
     K,
     KernelSpec,
     M,
     N,
+    Param,
     Route,
+    RouteTable,
     Step,
+    ptr,
 )
+from ptxgen.spec.gemm import space
 from ptxgen.spec.mma import MmaSpec
 from ptxgen.spec.simt import SPLITS, ReduceSpec, SimtSpec
 from ptxgen.spec.wgmma import COORDINATE_MAX, WgmmaSpec
@@ -379,10 +385,21 @@ def test_what_changes_the_source_changes_the_name(specs: list[Gemm], must_vary: 
 
 
 # -- derived formulas -------------------------------------------------------------------
+@functools.cache
+def told() -> dict[str, frozenset[str]]:
+    """What each kernel may read: its tables' variables, and what steps say are its own."""
+    found: dict[str, frozenset[str]] = {}
+    for table in TABLES.values():
+        for dtype in table.dtypes:
+            for step in (step for route in table.routes for step in route.of(dtype).steps):
+                names = table.space.names.union(step.given)
+                found[step.kernel.name] = found.get(step.kernel.name, names) & names
+    return found
+
+
 @pytest.mark.parametrize("name", SPECS)
 def test_formulas_read_problem_variables_only(name: str) -> None:
-    spec = SPECS[name]
-    known = set().union(*(t.space.names for t in TABLES.values() if spec in t.kernels()))
+    spec, known = SPECS[name], told()[name]
     assert spec.requires.boolean and not spec.grid.boolean
     for formula in (spec.requires, spec.grid, *spec.scratch.values()):
         assert formula.variables() <= known
@@ -437,6 +454,30 @@ def test_a_route_needs_what_its_kernels_need() -> None:
     assert route.name == split.name and route.scratch == split.scratch
     env = {"M": 1 << 14, "N": 1 << 12, "CHUNKS": 1, "ALIGN_B": 16, "ALIGN_A": 16}
     assert route.requires.evaluate(env) and not route.requires.evaluate({**env, "CHUNKS": 2})
+
+
+def test_a_step_says_what_variables_are_for_its_kernel() -> None:
+    kernel = tile(split="workspace")
+    step = Step(kernel, {"b": "copy"}, {"ALIGN_B": const(16), "LDB": N + 7, "M": K})
+    env = {"M": 1, "N": 128, "K": 129, "CHUNKS": 3, "ALIGN_A": 16, "ALIGN_B": 4}
+    assert not kernel.requires.evaluate(env) and step.requires.evaluate(env)
+    for here, own in (
+        (step.grid, kernel.grid),
+        (step.scratch()["workspace"], kernel.scratch["workspace"]),
+    ):
+        assert here.evaluate(env) == own.evaluate({**env, "M": 129}) > own.evaluate(env)
+    bounds = [value for _, value, _ in step.index_bounds]
+    assert bounds == [value.substitute({"M": K}) for _, value, _ in kernel.index_bounds]
+    values = {"n": 3, "k": 9, "m": 1, "ldb": 3, "amount": 0.5}
+    assert step.parameters(values) == {**values, "m": 9, "ldb": 10, "align_b": 16}
+    routes = tuple(Route((each,), TRUE, "") for each in (kernel, step))
+    with pytest.raises(SpecError, match="one name, other steps"):
+        _ = RouteTable(space(ROWS), routes).named
+
+
+def test_pointers_come_first() -> None:
+    with pytest.raises(SpecError, match="pointers come first"):
+        Abi((Param("n", "u32"), ptr("x", "float*")))
 
 
 def test_two_kernels_of_one_name_are_refused() -> None:

@@ -199,7 +199,7 @@ def main() -> int:
     rng = np.random.default_rng(7)
     wrong = 0
     for name, route in sorted(routes.items()):
-        first = route.kernels[0]
+        first = route.main
         found: list[str | None] = (
             [
                 run(name, first.layout, m, n, k, aligned, rng)

@@ -17,7 +17,7 @@ from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES
 from ptxgen.ops import OPS
-from ptxgen.ops.launch import architecture
+from ptxgen.ops.launch import question
 from ptxgen.runtime import default_device, view
 
 SHAPES = (
@@ -93,11 +93,7 @@ def _kernel(a: Any, b: Any, out: Any) -> str:
     target = view(out, "out")
     problem = row.read(views, row.options({}), (target.dtype,)).problem((target,))
     assert problem is not None, "sizes are not 0"
-    choice = choose(
-        problem.table, dict(problem.values), arch=architecture(device),
-        sms=problem.share(device.sms), dtype=problem.dtype, gpu=device.gpu,
-    )  # fmt: skip
-    return choice.kernels[0]
+    return choose(problem.table, **question(problem, device)).kernels[0]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

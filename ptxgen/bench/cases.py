@@ -250,6 +250,8 @@ GROUPS = {
 """By tier and name. 16-bit operands in the simt tier are timed on the shapes of f32."""
 CUSTOM = "custom"
 """The group of shapes given by hand, of which nothing is asked."""
+RANDOM = "random"
+"""The group of shapes that were drawn (:mod:`ptxgen.bench.draw`), of which nothing is asked."""
 INVARIANT = {"triton": 3.0, "sgemm_bi": 3.5}
 """The geometric mean over all cases that the tensor-core tier is to reach against these peers."""
 

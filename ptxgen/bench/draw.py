@@ -16,10 +16,13 @@ What takes too long (:data:`MOST_PRODUCTS`) or too much memory (:data:`MOST_BYTE
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from random import Random
 
-from ptxgen.bench.cases import Shape
+from ptxgen.bench import cases
+from ptxgen.bench.cases import LAYOUTS, RANDOM, Case, Shape
+from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ITEMSIZE
 
 ROWS = 16384
@@ -28,13 +31,35 @@ MOST_PRODUCTS = {2: 1 << 40, 4: 1 << 37, 8: 1 << 36}
 """The most multiplications of a problem, by the bytes of an element."""
 MOST_BYTES = 4 << 30
 """The most bytes of an operand, or of the result."""
+SEEDS = range(1 << 63)
+"""What may be a seed. Not -1: Python draws the same from it as from 1."""
+
+
+def select(
+    count: int,
+    seed: int,
+    layouts: Iterable[str] = LAYOUTS,
+    *,
+    dtype: str = "f32",
+    tier: str = "auto",
+) -> list[Case]:
+    """:func:`shapes` as cases of ``linear`` (NN, NT) and ``matmul`` (TN). Raises OptionError."""
+    tier = cases.tier_of(dtype, tier)
+    names = map(str, shapes(count, seed, dtype))
+    found = cases.select(names, layouts, ("linear",), dtype=dtype, tier=tier)
+    return [replace(case, group=RANDOM) for case in found]
 
 
 def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
     """``count`` problems, the first of those that ``seed`` draws for operands of ``dtype``.
 
-    The same for every dtype of one size; a longer draw begins with a shorter one.
+    The same for every dtype of one size; a longer draw begins with a shorter one. Raises
+    OptionError unless ``count`` is at least 1 and ``seed`` is one of :data:`SEEDS`.
     """
+    if count < 1:
+        raise OptionError(f"{count} random problems: expected 1 or more")
+    if seed not in SEEDS:
+        raise OptionError(f"seed {seed}: expected 0 to 2^63 - 1")
     itemsize = ITEMSIZE[dtype]
     found: list[Shape] = []
     for shape in _drawn(Random(seed)):
@@ -63,9 +88,11 @@ def _drawn(random: Random) -> Iterator[Shape]:
             ratio = RATIOS[int(random.random() * len(RATIOS))]
             pair = h, max(64 * round(h * ratio / 64), 64)
         elif kind < 0.75:
-            pair = tuple(8 * round(_log_uniform(random, 16, 32768) / 8) for _ in "kn")
+            first, second = (8 * round(_log_uniform(random, 16, 32768) / 8) for _ in "kn")
+            pair = first, second
         elif kind < 0.9:
-            pair = tuple(round(_log_uniform(random, 1, 16384)) for _ in "kn")
+            first, second = (round(_log_uniform(random, 1, 16384)) for _ in "kn")
+            pair = first, second
         else:
             pair = 1 + int(random.random() * 256), round(_log_uniform(random, 1024, 131072))
         k, n = pair if random.random() < 0.5 else pair[::-1]

@@ -5,38 +5,35 @@ from __future__ import annotations
 import argparse
 import time
 import zlib
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
-from ptxgen.bench import cases, host, measure, results
+from ptxgen.bench import bands, cases, draw, host, measure, results
 from ptxgen.bench.cases import Case
 from ptxgen.bench.kernels import time_kernels
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.peers import Peer, discover
-from ptxgen.bench.results import Row
+from ptxgen.bench.regret import Judge, serving
+from ptxgen.bench.results import Best, Row
 from ptxgen.cli.ui import emit, note, plural
-from ptxgen.errors import PtxgenError
+from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES, TIERS
 
 __all__ = ["main", "run", "time_kernels"]
 
 ALL_PEERS = "torch,triton,sgemm_bi"
+SAVE_S = 15.0
+"""Rows are written at least so often, so that an interruption loses little."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command. 0 if every result was right, whatever the times; 1 if not."""
     options = _parser().parse_args(argv)
-    selected = cases.select(
-        options.shapes,
-        options.layouts,
-        cases.OPS if options.op == "all" else (options.op,),
-        quick=options.quick,
-        dtype=options.dtype,
-        tier=options.tier,
-    )
-    peers_wanted = options.peers or (["torch"] if options.quick else ALL_PEERS.split(","))
+    selected = _selected(options)
+    few = options.quick or options.random is not None
+    peers_wanted = options.peers or (["torch"] if few else ALL_PEERS.split(","))
     if options.plot:
         from ptxgen.bench import plots
 
@@ -55,11 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     peers, missing = discover(peers_wanted)
     for line in missing:
         note(line)
-    names = dict.fromkeys(
-        name
-        for case in selected
-        for name in measure.kernels_of(case, measure.natural_alignment(case))
-    )
+    names = dict.fromkeys(name for case in selected for name in _kernels(case, options.regret))
     seconds = measure.precompile(list(names))
     note(f"{plural(len(names), 'kernel')} ready in {seconds:.1f} s")
 
@@ -68,20 +61,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     surroundings = measure.environment(torch, measure.limits(torch, tier), options.seed)
     rows = []
     wrong: list[str] = []
-    bench = _Bench(torch, peers, surroundings, quick=options.quick)
+    bench = _Bench(torch, peers, surroundings, quick=options.quick, regret=options.regret)
+    saved = time.monotonic()
     try:
         for group, members in groupby(selected, key=lambda case: case.group):
             start = time.monotonic()
             timed = list(members)
             for found in bench.rows(timed, wrong):
                 rows.append(found)
+                if options.json and time.monotonic() - saved > SAVE_S:
+                    results.write_json(options.json, rows, surroundings)
+                    saved = time.monotonic()
+                    note(f"{plural(len(rows), 'row')} in {options.json}")
             note(f"{group}: {plural(len(timed), 'case')} in {time.monotonic() - start:.1f} s")
-            if options.json:  # after each group, so that an interruption loses little
-                results.write_json(options.json, rows, surroundings)
     finally:
         if rows:
+            if options.json:
+                results.write_json(options.json, rows, surroundings)
             _print(rows, surroundings, brief=options.brief)
-    _print_host(torch, options.dtype)
+    if options.random is None:
+        _print_host(torch, options.dtype)
     if options.plot and rows:
         _plot(rows, surroundings, options.plot)
     emit(f"{plural(len(selected), 'case')} in {time.monotonic() - begin:.0f} s")
@@ -98,6 +97,26 @@ def run(
     tier = selected[0].tier if selected else "simt"
     surroundings = measure.environment(torch, measure.limits(torch, tier), seed)
     return list(_Bench(torch, peers, surroundings, quick=quick).rows(selected, None))
+
+
+def _selected(options: argparse.Namespace) -> list[Case]:
+    """The cases that are asked for, named or drawn. Raises OptionError."""
+    kind = {"dtype": options.dtype, "tier": options.tier}
+    if options.random is None:
+        ops = cases.OPS if options.op == "all" else (options.op,)
+        shapes = options.shapes or ["all"]
+        return cases.select(shapes, options.layouts, ops, quick=options.quick, **kind)
+    if options.shapes or options.op == "wgrad":
+        raise OptionError(
+            "--random draws problems of linear and matmul: no --shapes, no --op wgrad"
+        )
+    return draw.select(options.random, options.seed, options.layouts, **kind)
+
+
+def _kernels(case: Case, every: bool) -> Iterable[str]:
+    """The kernels that will be timed: the chosen, or every one that serves the case."""
+    align = measure.natural_alignment(case)
+    return chain(*serving(case, align).values()) if every else measure.chosen(case, align).names
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -122,9 +141,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--shapes",
         type=_list,
-        default=["all"],
+        default=None,
         metavar="SET",
-        help=f"all, {', '.join(cases.GROUPS['simt'])}, or MxKxN; several with commas (%(default)s)",
+        help=f"all, {', '.join(cases.GROUPS['simt'])}, or MxKxN; several with commas (all)",
+    )
+    parser.add_argument(
+        "--random",
+        type=int,
+        metavar="COUNT",
+        help="instead of --shapes, so many problems that --seed draws (ptxgen/bench/draw.py)",
+    )
+    parser.add_argument(
+        "--regret",
+        action="store_true",
+        help="time every kernel that serves a problem too: the chosen one's time / the best one's",
     )
     parser.add_argument(
         "--layouts",
@@ -139,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_list,
         default=None,
         metavar="LIST",
-        help=f"({ALL_PEERS}; torch in a quick run)",
+        help=f"({ALL_PEERS}; torch in a quick run, and with --random)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
     parser.add_argument(
@@ -152,7 +182,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
     parser.add_argument("--brief", action="store_true", help="no table of the cases")
     parser.add_argument("--host", action="store_true", help="only what a call costs the host")
-    parser.add_argument("--seed", type=int, default=0, help="of the operands (%(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the draw and of the operands (%(default)s)"
+    )
     return parser
 
 
@@ -160,11 +192,21 @@ def _list(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
 
 
+def _name(case: Case) -> str:
+    return f"{case.op} {case.stored} {case.shape} (M x K x N) {case.dtype} {case.tier}"
+
+
 class _Bench:
     """Checks and times cases, the layouts of a shape on the same numbers."""
 
     def __init__(
-        self, torch: Any, peers: Sequence[Peer], surroundings: results.Environment, *, quick: bool
+        self,
+        torch: Any,
+        peers: Sequence[Peer],
+        surroundings: results.Environment,
+        *,
+        quick: bool,
+        regret: bool = False,
     ) -> None:
         self._torch, self._peers, self._seed = torch, list(peers), surroundings.seed
         self._limits = results.Limits(
@@ -173,6 +215,7 @@ class _Bench:
         # Milliseconds for each of ours and the peers, and bounds on their repetitions.
         self._effort = (8.0, 3, 9) if quick else (80.0, 7, 51)
         self._timer = measure.Timer(torch)
+        self._judge = Judge(torch, self._timer, self._effort, self._seed) if regret else None
 
     def rows(self, selected: Sequence[Case], wrong: list[str] | None) -> Iterator[Row]:
         """Rows of ``selected``; wrong results go to ``wrong``, or are raised where it is None."""
@@ -195,7 +238,8 @@ class _Bench:
                     note(f"not timed: {error}")
                     continue
                 first = out if first is None else first
-                yield from self._time(case, operands, out, checked)
+                best = self._best(case, operands, out, wrong)
+                yield from self._time(case, operands, out, checked, best)
 
     def _check(
         self, case: Case, operands: measure.Operands, oracle: measure.Oracle, first: Any
@@ -203,7 +247,7 @@ class _Bench:
         """Our result, right in the sampled bits, roughly right everywhere, equal to ``first``."""
         torch = self._torch
         k = case.product[2]
-        what = f"{case.op} {case.stored} {case.shape} (M x K x N) {case.dtype} {case.tier}"
+        what = _name(case)
         out = operands.empty(float("nan"))
         measure.ours(case, operands, out)()
         checked = oracle.check(what, out)
@@ -214,8 +258,28 @@ class _Bench:
             measure.compare(torch, what, out, torch.mm(*operands.views(case.layout)), k)
         return out, checked
 
+    def _best(
+        self, case: Case, operands: measure.Operands, out: Any, wrong: list[str] | None
+    ) -> Best | None:
+        """The best kernel, if that was asked for; what is wrong with others, as in ``rows``."""
+        if self._judge is None:
+            return None
+        best, failed = self._judge(case, operands, out)
+        for name, why in failed.items():
+            line = f"{_name(case)} {name}: {why}"
+            if wrong is None:
+                raise WrongBitsError(line)
+            wrong.append(line)
+            note(f"not timed: {line}")
+        return best
+
     def _time(
-        self, case: Case, operands: measure.Operands, out: Any, checked: int
+        self,
+        case: Case,
+        operands: measure.Operands,
+        out: Any,
+        checked: int,
+        best: Best | None,
     ) -> Iterator[Row]:
         torch = self._torch
         served = []
@@ -247,10 +311,10 @@ class _Bench:
             [measure.ours(case, operands, out), *(work for _, work in served)], [count, *counts]
         )
         align = tuple(measure.alignment(t) for t in operands.stored(case.layout))
-        kernel = " + ".join(measure.kernels_of(case, (align[0], align[1])))
+        kernel = " + ".join(measure.chosen(case, (align[0], align[1])).names)
         for (peer, _), theirs in zip(served, others, strict=True):
             yield results.row(
-                case, kernel, mine, (peer.name, peer.version), theirs, self._limits, checked
+                case, kernel, mine, (peer.name, peer.version), theirs, self._limits, checked, best
             )
 
 
@@ -268,11 +332,27 @@ def _print(rows: Sequence[Row], surroundings: results.Environment, *, brief: boo
     if not brief:
         emit()
         emit(results.case_table(rows))
-    gated = [r for r in rows if r.peer == results.GATE]
-    emit()
-    emit(results.summary_table(results.summarise(gated, by_layout=True)))
-    emit()
-    emit(results.summary_table(results.summarise(rows)))
+    drawn = [r for r in rows if r.group == cases.RANDOM]
+    named = [r for r in rows if r.group != cases.RANDOM]
+    if named:
+        gated = [r for r in named if r.peer == results.GATE]
+        emit()
+        emit(results.summary_table(results.summarise(gated, by_layout=True)))
+        emit()
+        emit(results.summary_table(results.summarise(named)))
+    for peer in dict.fromkeys(r.peer for r in drawn):
+        _print_spread(
+            f"{peer} time / ours, seed {e.seed}", [r for r in drawn if r.peer == peer], bands.RATIO
+        )
+    if judged := bands.judged(rows):
+        _print_spread("chosen kernel's time / the best one's", judged, bands.REGRET)
+
+
+def _print_spread(what: str, rows: Sequence[Row], measure: bands.Measure) -> None:
+    emit(f"\n{what}, {plural(len(rows), 'problem')}")
+    emit(bands.spread_table(rows, measure))
+    emit("\nthe worst of them")
+    emit(bands.worst_table(rows, measure))
 
 
 def _print_host(torch: Any, dtype: str) -> None:
@@ -283,12 +363,21 @@ def _print_host(torch: Any, dtype: str) -> None:
 def _plot(rows: Sequence[Row], surroundings: results.Environment, directory: Path) -> None:
     from ptxgen.bench import plots
 
+    dtype, tier = rows[0].dtype, rows[0].tier
+    what = dtype if tier == AUTO_TIER[dtype] else f"{dtype}-{tier}"
+
+    def write(plot: Callable[..., None], rows: Sequence[Row], name: str) -> None:
+        if rows:
+            plot(rows, surroundings, directory / f"{name}.png")
+            emit(f"wrote {directory / name}.png")
+
     for peer in dict.fromkeys(r.peer for r in rows):
-        dtype, tier = rows[0].dtype, rows[0].tier
-        what = dtype if tier == AUTO_TIER[dtype] else f"{dtype}-{tier}"
-        path = directory / f"gemm-{what}-{peer}.png"
-        plots.ratios([r for r in rows if r.peer == peer], surroundings, path)
-        emit(f"wrote {path}")
+        theirs = [r for r in rows if r.peer == peer]
+        drawn = [r for r in theirs if r.group == cases.RANDOM]
+        named = [r for r in theirs if r.group != cases.RANDOM]
+        write(plots.ratios, named, f"gemm-{what}-{peer}")
+        write(plots.scatter, drawn, f"random-{what}-{peer}")
+    write(plots.regrets, bands.judged(rows), f"regret-{what}")
 
 
 if __name__ == "__main__":

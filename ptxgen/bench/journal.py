@@ -42,22 +42,19 @@ class Header:
 
 @dataclass(frozen=True)
 class Record:
-    """A measured problem: times, what was wrong, and what was left out as hopeless."""
+    """A measured problem: times, and what was wrong."""
 
     problem: Problem
     times: Mapping[str, float]
     wrong: Mapping[str, str]
-    hopeless: tuple[str, ...] = ()
 
     @property
     def kernels(self) -> frozenset[str]:
         """All that were thought of."""
-        return frozenset(self.times) | frozenset(self.wrong) | frozenset(self.hopeless)
+        return frozenset(self.times) | frozenset(self.wrong)
 
     def slowness(self, kernel: str) -> float:
-        """Its time over the best; infinite for one that was left out, 0 if it is not there."""
-        if kernel in self.hopeless:
-            return math.inf
+        """Its time over the best; 0 if it is not there."""
         return self.times[kernel] / min(self.times.values()) if kernel in self.times else 0.0
 
     @classmethod
@@ -83,17 +80,14 @@ class Record:
             runs = [(r, level) for r, level in zip(records, levels, strict=True) if name in r.times]
             close = [(r, level) for r, level in runs if r.slowness(name) <= CLOSE]
             times[name] = usual * median(r.times[name] / lv for r, lv in close or runs)
-        left_out = dict.fromkeys(name for r in records for name in r.hopeless)
-        hopeless = tuple(name for name in left_out if name not in timed and name not in wrong)
-        return cls(records[0].problem, times, wrong, hopeless)
+        return cls(records[0].problem, times, wrong)
 
     def line(self) -> str:
         """As the journal holds it."""
         key, (m, n, k), align = self.problem
         found = {"table": " ".join(key), "m": m, "n": n, "k": k, "align": align}
         times = {name: round(us, 3) for name, us in self.times.items()}
-        rest = {"wrong": dict(self.wrong), "hopeless": self.hopeless}
-        return json.dumps({**found, "times": times, **rest})
+        return json.dumps({**found, "times": times, "wrong": dict(self.wrong)})
 
     @classmethod
     def of(cls, line: str) -> Record:
@@ -106,7 +100,7 @@ class Record:
         if not all(0 < us < math.inf for us in times.values()) or min(m, n, k) < 1:
             raise ValueError("a time or a size that cannot be")
         problem: Problem = (layout, plan, dtype, tier), (m, n, k), (a, b)
-        return cls(problem, times, dict(found["wrong"]), tuple(map(str, found["hopeless"])))
+        return cls(problem, times, dict(found["wrong"]))
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """``ptxgen bench kernels``: every kernel that a problem admits, forced one by one.
 
-What the ``prefer`` predicates of the route tables are written from.
+For looking into one problem; what times are predicted by comes from ``ptxgen tune``.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def time_kernels(
     found = explain(  # of the table for any GPU, which has every kernel
         op, m, n, k, dtype=dtype, tier=tier, layout=layout, arch=arch, sms=sms, align=(a, b)
     )
-    admitted = {c.kernels[0]: c.route for c in reversed(found.candidates) if c.correct}
-    chosen = measure.kernels_of(case, (a, b))[0]
+    admitted = {c.name: c.route for c in reversed(found.candidates) if c.correct}
+    chosen = measure.chosen(case, (a, b)).name
 
     # What decides the numbers, whatever the layout.
     chunk = found.values["CHUNK"]

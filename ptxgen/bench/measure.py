@@ -17,12 +17,15 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxgen.bench.cases import Case
 from ptxgen.bench.results import LIMITS, Environment, Limits, Sample
 from ptxgen.errors import DeviceError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, OPERATIONS, TENSOR_CORES
+
+if TYPE_CHECKING:
+    from ptxgen.spec import Route
 
 FLUSH_L2 = 4
 """The L2 is flushed by writing this many times its size."""
@@ -139,16 +142,18 @@ def target() -> tuple[str, int, str]:
     return architecture(device), device.sms, device.gpu
 
 
-def kernels_of(case: Case, align: tuple[int, int]) -> tuple[str, ...]:
-    """The kernels that the dispatcher chooses for ``case``."""
+def chosen(case: Case, align: tuple[int, int]) -> Route:
+    """The route that the dispatcher chooses for ``case``."""
     from ptxgen.dispatch import choose
+    from ptxgen.tiles import TABLES
 
     arch, sms, gpu = target()
     problem = case.problem(align)
     values = dict(problem.values)
-    return choose(
+    choice = choose(
         problem.table, values, arch=arch, sms=sms, dtype=case.dtype, gpu=gpu, what=str(problem)
-    ).kernels
+    )
+    return TABLES[problem.table].routes[choice.route].of(case.dtype)
 
 
 def natural_alignment(case: Case) -> tuple[int, int]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ptxgen.bench.cases import target
-from ptxgen.bench.results import GATE, Environment, Row
+from ptxgen.bench.bands import ALL, NAMES, RATIO, REGRET, band_of, spread
+from ptxgen.bench.cases import select, target
+from ptxgen.bench.measure import natural_alignment
+from ptxgen.bench.results import GATE, Environment, Row, geomean
 from ptxgen.errors import PtxgenError
 
 # Okabe and Ito's palette: told apart with any kind of colour vision.
@@ -101,23 +103,27 @@ def ratios(rows: Sequence[Row], environment: Environment | None, path: Path) -> 
     )
     axes[-1].set_xlabel("ratio = peer's time / ours (log scale); right of 1, ours is faster")
     peer = rows[0].peer
+    top = _heading(figure, _against(rows[0]), environment)
+    _legend(figure, rows, peer == GATE, top)
+    _save(plt, figure, path)
+
+
+def _against(row: Row) -> str:
+    return f"ptxgen against {_PEERS.get(row.peer, row.peer)}, {row.dtype}, {row.tier} tier"
+
+
+def _heading(figure: Any, title: str, environment: Environment | None) -> float:
+    """Writes title and surroundings; where the title is."""
+    height = figure.get_figheight()
     top = 1 - 0.22 / height
-    figure.text(
-        0.02,
-        top,
-        f"ptxgen against {_PEERS.get(peer, peer)}, {rows[0].dtype}, {rows[0].tier} tier",
-        fontsize=12,
-        weight="bold",
-        va="center",
-    )
+    figure.text(0.02, top, title, fontsize=12, weight="bold", va="center")
     if environment is not None:
         e = environment
         text = (
             f"{e.gpu}, cold L2, medians, CUDA {e.cuda}, torch {e.torch}, {e.commit}, {e.date[:10]}"
         )
         figure.text(0.02, top - 0.22 / height, text, fontsize=8, color=MUTED, va="center")
-    _legend(figure, rows, peer == GATE, top)
-    _save(plt, figure, path)
+    return float(top)
 
 
 def _group(ax: Any, name: str, shapes: dict[str, list[Row]], gated: bool) -> None:
@@ -203,6 +209,138 @@ def _legend(figure: Any, rows: Sequence[Row], gated: bool, top: float) -> None:
         handletextpad=0.4,
         columnspacing=1.3,
     )
+
+
+# -- many problems ------------------------------------------------------------------
+def scatter(rows: Sequence[Row], environment: Environment | None, path: Path) -> None:
+    """One peer's ratio over M, over K and over N, of the ``rows`` of random problems."""
+    plt = _pyplot()
+    from matplotlib.lines import Line2D
+
+    figure, axes = plt.subplots(1, 3, figsize=(WIDTH, 4.4), sharey=True)
+    layouts = [name for name in _MARKS if any(row.layout == name for row in rows)]
+    for ax, size in zip(axes, "mkn", strict=True):
+        for row in rows:
+            mark, colour = _MARKS[row.layout]
+            ax.plot(
+                getattr(row, size),
+                row.ratio,
+                mark,
+                markersize=3.2,
+                color=colour if _aligned(row) else "none",
+                markeredgecolor=colour,
+                markeredgewidth=0.6,
+                alpha=0.75,
+                zorder=3,
+            )
+        _log_axis(ax, "x", (getattr(row, size) for row in rows), _POWERS[::2])
+        _log_axis(ax, "y", (row.ratio for row in rows), _POWERS)
+        ax.set_xlabel(f"{size.upper()} (log scale)")
+        _plain(ax)
+    for band in NAMES:
+        of_band = [row for row in rows if band_of(row.m) == band]
+        if of_band:
+            mean = geomean(row.ratio for row in of_band)
+            ends = [low_high(row.m for row in of_band) for low_high in (min, max)]
+            axes[0].plot(ends, [mean, mean], color=INK, linewidth=1.6, zorder=4)
+    axes[0].set_ylabel("ratio = peer's time / ours; above 1, ours is faster", fontsize=8)
+    found = spread(rows, RATIO)
+    numbers = f"geometric mean {found.geomean:.2f}, P10 {found.tail:.2f}, least {found.worst:.2f}"
+    top = _heading(figure, _against(rows[0]), environment)
+    _below(figure, f"{len(rows)} random problems: {numbers}", top)
+    handles = [
+        Line2D([], [], marker=_MARKS[name][0], color=_MARKS[name][1], linestyle="", label=name)
+        for name in layouts
+    ]
+    hollow = {"marker": "o", "color": "none", "markeredgecolor": MUTED}
+    handles.append(Line2D([], [], **hollow, label="rows not aligned to 16 bytes"))
+    handles.append(Line2D([], [], color=INK, linewidth=1.6, label="geometric mean of a band of M"))
+    _key(figure, handles)
+    figure.subplots_adjust(left=0.075, right=0.985, top=0.81, bottom=0.2, wspace=0.06)
+    _save(plt, figure, path)
+
+
+def regrets(rows: Sequence[Row], environment: Environment | None, path: Path) -> None:
+    """The regrets of ``rows``, sorted: which share of the problems has at most which."""
+    plt = _pyplot()
+    from matplotlib.lines import Line2D
+
+    figure, ax = plt.subplots(figsize=(WIDTH, 4.4))
+    handles = []
+    parts = [([row for row in rows if row.layout == name], name) for name in _MARKS]
+    for members, name in [(rows, ALL), *parts]:
+        if not members:
+            continue
+        ordered = sorted(REGRET.of(row) for row in members)
+        colour = INK if name == ALL else _MARKS[name][1]
+        width = 2.2 if name == ALL else 1.2
+        shares = [100 * (i + 0.5) / len(ordered) for i in range(len(ordered))]
+        ax.plot(shares, ordered, color=colour, linewidth=width, zorder=3)
+        found = spread(members, REGRET)
+        label = (
+            f"{name}, {found.cases} problems: geometric mean {found.geomean:.3f}, "
+            f"P90 {found.tail:.2f}, worst {found.worst:.2f} ({found.worst_at.replace('x', ' × ')})"
+        )
+        handles.append(Line2D([], [], color=colour, linewidth=width, label=label))
+    _log_axis(ax, "y", (REGRET.of(row) for row in rows), _FINE)
+    ax.set_xlim(0, 100)
+    ax.axvline(90, color=MUTED, linewidth=1.0, linestyle=(0, (2, 2)), zorder=1)
+    ax.text(89.3, ax.get_ylim()[1], "P90", fontsize=8, color=MUTED, ha="right", va="top")
+    ax.set_xlabel("% of the problems")
+    ax.set_ylabel("regret (log scale)")
+    _plain(ax)
+    ax.legend(handles=handles, loc="upper left", fontsize=8, frameon=False)
+    title = f"ptxgen's chosen kernel against its best, {rows[0].dtype}, {rows[0].tier} tier"
+    _below(
+        figure,
+        "regret = time of the chosen kernel / of the best one, both timed afresh; below 1 is noise",
+        _heading(figure, title, environment),
+    )
+    figure.subplots_adjust(left=0.075, right=0.975, top=0.82, bottom=0.115)
+    _save(plt, figure, path)
+
+
+def _aligned(row: Row) -> bool:
+    """Whether the rows of both operands of a random problem are aligned to 16 bytes."""
+    (case,) = select([row.shape], [row.layout], ["linear"], dtype=row.dtype, tier=row.tier)
+    return min(natural_alignment(case)) >= 16
+
+
+_POWERS = tuple(2.0**e for e in range(-16, 32))
+_FINE = (1, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 12, 16, 32)
+
+
+def _log_axis(ax: Any, name: str, values: Iterable[float], ticks: Sequence[float]) -> None:
+    """Makes the axis "x" or "y" a log axis around ``values``; y has a line at 1."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    listed = list(values)
+    low, high = min(listed) / 1.15, max(listed) * 1.15
+    if name == "y":
+        low, high = min(low, 0.9), max(high, 1.1)
+        ax.axhline(1.0, color=INK, linewidth=1.0, zorder=1)
+    ax.set(**{f"{name}scale": "log", f"{name}lim": (low, high)})
+    axis = getattr(ax, f"{name}axis")
+    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda x, _: _short(int(x)) if x >= 1024 else f"{x:.3g}")
+
+
+def _plain(ax: Any) -> None:
+    ax.grid(color=GRID, linewidth=0.6, zorder=0)
+    ax.set_axisbelow(True)
+    ax.tick_params(length=2, labelsize=8)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _below(figure: Any, text: str, top: float) -> None:
+    """A third line of the heading."""
+    figure.text(0.02, top - 0.43 / figure.get_figheight(), text, fontsize=8, va="center")
+
+
+def _key(figure: Any, handles: Sequence[Any]) -> None:
+    figure.legend(handles=handles, loc="lower left", ncols=len(handles), frameon=False, fontsize=8)
 
 
 # -- routes -----------------------------------------------------------------------

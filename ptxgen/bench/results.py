@@ -6,7 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,15 @@ class Environment:
 
 
 @dataclass(frozen=True)
+class Best:
+    """The fastest kernel that serves a case, beside the chosen one (:mod:`ptxgen.bench.regret`)."""
+
+    kernel: str
+    us: float
+    regret: float  # the chosen kernel's time / us
+
+
+@dataclass(frozen=True)
 class Row:
     """Ours and one peer on one case."""
 
@@ -121,6 +130,10 @@ class Row:
     tflops: float
     gbps: float
     checked: int  # outputs whose bits were compared with the oracle
+    # Where every kernel was timed; else None.
+    best: str | None = None  # the fastest kernel
+    best_us: float | None = None
+    regret: float | None = None  # the chosen kernel's time / best_us, both timed for this alone
 
     @property
     def shape(self) -> str:
@@ -136,6 +149,7 @@ def row(
     theirs: Sample,
     limits: Limits,
     checked: int,
+    best: Best | None = None,
 ) -> Row:
     """The row of ``case``; ``peer`` is its name and version."""
     least = floor(case, limits)
@@ -166,6 +180,9 @@ def row(
         tflops=case.flops / ours.median / 1e6,
         gbps=case.bytes / ours.median / 1e3,
         checked=checked,
+        best=best.kernel if best else None,
+        best_us=best.us if best else None,
+        regret=best.regret if best else None,
     )
 
 
@@ -241,7 +258,11 @@ def _summary(peer: str, group: str, layout: str, rows: list[Row]) -> Summary:
 
 # -- text -------------------------------------------------------------------------
 def case_table(rows: Sequence[Row]) -> str:
-    """One line per case: ours, each peer and its ratio, the rate, and the share of the limit."""
+    """One line per case: ours, each peer and its ratio, the rate, and the share of the limit.
+
+    Where every kernel was timed, the regret and the best kernel too.
+    """
+    judged = any(r.regret is not None for r in rows)
     peers = list(dict.fromkeys(r.peer for r in rows))
     cases: dict[tuple[str, str, str, str], dict[str, Row]] = {}
     for r in rows:
@@ -256,11 +277,15 @@ def case_table(rows: Sequence[Row]) -> str:
             else:
                 cells += [None, None]
         rate = f"{r.tflops:.1f} TF/s" if r.bound == "compute" else f"{r.gbps:.0f} GB/s"
-        lines.append([*cells, rate, f"{100 * r.share:.0f}%", r.kernel])
+        line = [*cells, rate, f"{100 * r.share:.0f}%", r.kernel]
+        if judged:
+            line += [r.regret and f"{r.regret:.2f}", r.best]
+        lines.append(line)
     header = ["group", "M x K x N", "layout", "ours µs"]
     for peer in peers:
         header += [f"{peer} µs", "ratio"]
-    return table(lines, [*header, "rate", "of limit", "kernel"])
+    header += ["rate", "of limit", "kernel", *(["regret", "best"] if judged else [])]
+    return table(lines, header)
 
 
 def summary_table(summaries: Sequence[Summary]) -> str:
@@ -344,4 +369,5 @@ def read_json(path: Path) -> tuple[list[Row], Environment]:
 
 
 def _only(kind: type[Row] | type[Environment], record: Mapping[str, Any]) -> dict[str, Any]:
-    return {f.name: record[f.name] for f in fields(kind)}
+    asked = (f.name for f in fields(kind) if f.name in record or f.default is MISSING)
+    return {name: record[name] for name in asked}

@@ -11,12 +11,12 @@ from ptxgen.bench.cases import tier_of
 from ptxgen.bench.plots import RouteMap
 from ptxgen.cli.ui import emit
 from ptxgen.dispatch import choose
-from ptxgen.dispatch import emit as emitter
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
 from ptxgen.ops.explaining import pose
-from ptxgen.spec import KernelSpec, Problem
+from ptxgen.spec import KernelSpec, Problem, Route
 from ptxgen.spec.simt import SimtSpec
+from ptxgen.tiles import TABLES
 
 CELLS = 168
 """Cells of the map along each axis."""
@@ -53,9 +53,7 @@ def route_map(
         return pose(op, (m, n, k), dtype, align, {"layout": layout, "tier": tier})
 
     key = problem(1, 1).table
-    served = emitter.serving(key, arch, (gpu, sms) if gpu else None)
-    assert served is not None, "every operation is routed"
-    table = served.routes
+    table = TABLES[key].routes
 
     def route(m: int, n: int) -> int:
         values = dict(problem(m, n).values)
@@ -71,7 +69,7 @@ def route_map(
         "every choice returns the same bits",
         axes=("M", "N"),
         routes=names,
-        labels=_labels([table[r].kernels[0] for r in present]),
+        labels=_labels([table[r] for r in present]),
         reasons=tuple(table[r].reason for r in present),
         owner=[[place[index] for index in line] for line in owner],
         edges_m=edges,
@@ -81,9 +79,9 @@ def route_map(
     )
 
 
-def _labels(kernels: Sequence[KernelSpec]) -> tuple[str, ...]:
+def _labels(routes: Sequence[Route]) -> tuple[str, ...]:
     """Short names: the tile and how the reduction is split; numbered where that is not unique."""
-    short = [_label(kernel) for kernel in kernels]
+    short = [_label(route.main) for route in routes]
     return tuple(
         text if short.count(text) == 1 else f"{text} ({short[: i + 1].count(text)})"
         for i, text in enumerate(short)

@@ -1,8 +1,8 @@
-"""``ptxgen tune``: measures every admissible kernel, and writes this GPU's tuning.
+"""``ptxgen tune``: measures every admissible kernel on random problems, and fits this GPU's tuning.
 
 Every kernel that serves a problem is forced on it, with a cold L2, in turns with the others.
 What was measured is kept in a journal, a line a problem, so that a run can be stopped at any
-time and goes on where it was. From the journal come rules (:mod:`ptxgen.bench.learn`), and from
+time and goes on where it was. From the journal come constants (:mod:`ptxgen.bench.fit`), and from
 them a tuning (:mod:`ptxgen.tiles.tunings`), to be reviewed and committed.
 """
 
@@ -11,72 +11,35 @@ from __future__ import annotations
 import argparse
 import math
 import time
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ptxgen.bench import cases, measure
-from ptxgen.bench.cases import GROUPS, Case, Shape, case_of, shape_of, shapes_of
+from ptxgen.bench import cases, draw, measure
+from ptxgen.bench.bands import ALL, NAMES, band_of
+from ptxgen.bench.cases import Case, Shape, case_of
+from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, points
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
-from ptxgen.bench.learn import MOST_RULES, Point, learn
 from ptxgen.cli.ui import Progress, emit, note, plural, table
-from ptxgen.dispatch import emit as emitter
 from ptxgen.errors import OptionError, PtxgenError
-from ptxgen.expr import FALSE, TRUE
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, TIERS
 from ptxgen.spec import Key, Route
+from ptxgen.spec.effort import TYPICAL, Rates
 from ptxgen.tiles import ROUTES, TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
-from ptxgen.tiles.tunings import FOLDER, Rule, Rules, Tuning, read, tuning_name, write
+from ptxgen.tiles.tunings import FOLDER, Constants, Tuning, read, tuning_name, write
 
-_MS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
-_ODD_MS = (1, 16, 128, 2048)
-_WEIGHTS = (
-    (4096, 4096),
-    (14336, 4096),
-    (4096, 14336),
-    (4096, 1024),
-    (768, 512),
-    (768, 3072),
-    (3072, 768),
-    (1536, 3072),
-    (1024, 1024),
-    (8192, 8192),
-    (256, 256),
-)
-SHAPES = {
-    "rows": (
-        *shapes_of(_MS, _WEIGHTS),
-        *shapes_of(_ODD_MS, ((641, 257), (4095, 4097), (4096, 50257), (4095, 4096), (4100, 4100))),
-    ),
-    "batch": (
-        *shapes_of(
-            (64, 512, 2048, 8192, 32768, 65536),
-            (
-                (128, 128),
-                (512, 512),
-                (768, 768),
-                (768, 3072),
-                (1024, 4096),
-                (4096, 1024),
-                (4096, 4096),
-                (4096, 14336),
-            ),
-        ),
-        *shapes_of((512, 8192), ((641, 257), (4095, 4097), (4096, 4097))),
-    ),
-}
-"""The problems that are measured, by plan, after those of the benchmark."""
-STAGES = ((1, 2.0), (3, CLOSE), (5, 1.08), (11, 0.0))
+STAGES = ((1, FAR), (3, CLOSE), (5, 1.08), (11, 0.0))
 """How often a kernel is timed, and how far from the fastest it may be to be timed again."""
-FAR, FALLS = 3.0, 1.2
-"""How far behind the fastest, and how much farther than on a smaller problem, is hopeless."""
-WEIGHT = 4.0
-"""As how many problems of the grid one of the benchmark counts: its sizes are those of models."""
+SHORT_US = 300.0
+"""Where the fastest takes less, no kernel is judged by one timing: it may be 50 µs too long."""
 BUDGET_MS = 30.0
-"""For the timings of a kernel in a stage; they are at least three."""
+"""For the timings of a kernel in a stage."""
+SEED = 0
+"""Of the operands' numbers, which do not matter."""
+PROBLEMS = 300
+"""As many are drawn unless somebody asks for another number."""
 Meter = Callable[[Case, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
 """Times kernels, forced on a case: µs by kernel, and of others what was wrong."""
 
@@ -94,11 +57,6 @@ class Task:
     def problem(self) -> Problem:
         """What its measurement is known by."""
         return self.case.table, self.case.product, self.align
-
-    @property
-    def series(self) -> tuple[object, ...]:
-        """What it shares with tasks that differ in the batch only."""
-        return self.case.table, self.case.shape.k, self.case.shape.n, self.align
 
     @property
     def name(self) -> str:
@@ -124,40 +82,30 @@ def tables(
     return found
 
 
-def tasks(keys: Iterable[Key], sets: Sequence[str], arch: str, sms: int) -> list[Task]:
-    """The problems of ``sets`` in every table: "all", groups of the benchmark, or MxKxN.
-
-    By weights, those of the benchmark first and the rest in no order, so that a run that was
-    stopped has been everywhere; the batch grows (see :func:`measure_all`).
+def tasks(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> list[Task]:
+    """The ``count`` problems that ``seed`` draws, in every table; those of a problem together, so
+    that they share operands, and that a run that was stopped has been everywhere.
     """
+    keys = tuple(keys)
+    dtypes = {TABLES[key].dtypes[0] for key in keys}
+    drawn = {dtype: draw.shapes(count, seed, dtype) for dtype in dtypes}
     found: dict[Problem, Task] = {}
-    for key in keys:
-        for shape in _shapes(key, sets):
-            case = case_of(key, shape)
+    for number in range(count):
+        for key in keys:
+            dtype = TABLES[key].dtypes[0]
+            case = case_of(key, drawn[dtype][number])
+            m, n, k = case.product
+            if not draw.admitted(Shape(m, k, n), ITEMSIZE[dtype]):
+                continue
             align = measure.natural_alignment(case)
             task = Task(case, align, admissible(case, align, arch, sms))
             if task.kernels:
                 found.setdefault(task.problem, task)
-    order = {series: i for i, series in enumerate(dict.fromkeys(t.series for t in found.values()))}
-    return sorted(found.values(), key=lambda t: (order[t.series], t.case.shape.m))
-
-
-def _shapes(key: Key, sets: Sequence[str]) -> Iterator[Shape]:
-    op = "wgrad" if key[1] == "batch" else "linear"
-    groups = GROUPS[key[3]]
-    for name in sets:
-        if name == "all":
-            for group in groups.values():
-                yield from group.shapes if group.op == op else ()
-            yield from sorted(SHAPES[key[1]], key=lambda s: zlib.crc32(str(s).encode()))
-        elif name in groups:
-            yield from groups[name].shapes if groups[name].op == op else ()
-        else:
-            yield shape_of(name, ("all", *groups))
+    return list(found.values())
 
 
 def admissible(case: Case, align: tuple[int, int], arch: str, sms: int) -> tuple[str, ...]:
-    """The kernels (the first of each route) that are correct for ``case``."""
+    """The routes, by name, that are correct for ``case``."""
     env = environment(case.table, case.product, align, sms)
     fitting = (r.name for r in ROUTES[case.table] if _runs(r, arch) and r.requires.evaluate(env))
     return tuple(dict.fromkeys(fitting))
@@ -185,39 +133,16 @@ def missing(wanted: Iterable[Task], journal: Journal) -> list[Task]:
 def measure_all(
     wanted: Sequence[Task], journal: Journal, meter: Meter, *, seconds: float = math.inf
 ) -> int:
-    """Measures what the journal does not have, for ``seconds`` at most; how much is left.
-
-    A kernel that is far behind and falls back as the batch grows is left out where it grows
-    further: small tiles take hundreds of times as long as large ones on large problems.
-    """
+    """Measures what the journal does not have, for ``seconds`` at most; how much is left."""
     todo = missing(wanted, journal)
     end = time.monotonic() + seconds
     with Progress("measuring") as progress:
         for done, task in enumerate(todo, start=1):
             if time.monotonic() >= end:
                 return len(todo) - done + 1
-            before = [
-                journal.records[t.problem]
-                for t in wanted
-                if t.series == task.series
-                and t.case.shape.m < task.case.shape.m
-                and t.problem in journal.records
-            ][-2:]
-            hopeless = tuple(n for n in task.kernels if _hopeless(n, before))
-            tried = [n for n in task.kernels if n not in hopeless]
-            journal.add(Record(task.problem, *meter(task.case, tried), hopeless))
+            journal.add(Record(task.problem, *meter(task.case, task.kernels)))
             progress(done, len(todo), task)
     return 0
-
-
-def _hopeless(kernel: str, before: Sequence[Record]) -> bool:
-    """Whether a kernel fell back to far behind over the last two, smaller, problems."""
-    if any(record.slowness(kernel) == math.inf for record in before):
-        return True
-    if len(before) < 2:
-        return False
-    earlier, last = (record.slowness(kernel) for record in before)
-    return 0 < earlier and last >= max(FAR, FALLS * earlier)
 
 
 class GpuMeter:
@@ -276,150 +201,79 @@ class GpuMeter:
             taken = self._timer([work[n] for n in alive], [count] * len(alive), warmup=warm)
             times |= {n: sample.median for n, sample in zip(alive, taken, strict=True)}
             best = min(times[n] for n in alive)
-            alive = [n for n in alive if times[n] <= within * best]
+            if most > 1 or best >= SHORT_US:
+                alive = [n for n in alive if times[n] <= within * best]
         return times
 
 
 # -- the tuning --------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Report:
-    """How the rules of a table do on the problems that were measured."""
+    """What is lost on problems whose K and N had no part in the fit, by a table and rows."""
 
-    key: Key
-    problems: int
-    rules: int
-    mean: float
-    worst: float
-    worst_at: str
-    table_mean: float
-    """As ``mean``, with the table's own routes."""
+    table: str
+    rows: str
+    regret: Regret
 
 
-def learn_table(
-    key: Key, records: Iterable[Record], header: Header, most: int
-) -> tuple[Rules, Report]:
-    """The rules of a table, from its records."""
-    known = {route.name for route in ROUTES[key]}
-    benchmark = {case_of(key, shape).product for shape in _shapes(key, tuple(GROUPS[key[3]]))}
-    points = [
-        Point(
-            *r.problem[1],
-            r.problem[2],
-            {n: us for n, us in r.times.items() if n in known},
-            WEIGHT if r.problem[1] in benchmark else 1.0,
-        )
-        for r in records
-    ]
-    points = [point for point in points if point.times]
-    learnt = learn(points, itemsize=ITEMSIZE[TABLES[key].dtypes[0]], most=most)
-    at = learnt.worst_at
-    losses = [loss for p in points if (loss := _table_loss(key, p, header)) is not None]
-    report = Report(
-        key,
-        len(points),
-        len(learnt.rules),
-        learnt.mean,
-        learnt.worst,
-        f"M={at.m} N={at.n} K={at.k}",
-        math.exp(sum(map(math.log, losses)) / len(losses)) if losses else math.nan,
-    )
-    return living(key, learnt.rules, header.arch), report
-
-
-def _table_loss(key: Key, point: Point, header: Header) -> float | None:
-    env = environment(key, point.sizes, point.align, header.sms)
-    for route in ROUTES[key]:
-        if (
-            _runs(route, header.arch)
-            and route.requires.evaluate(env)
-            and route.prefer.evaluate(env)
-        ):
-            return point.times[route.name] / point.best if route.name in point.times else None
-    return None
-
-
-def living(key: Key, rules: Sequence[Rule], arch: str) -> Rules:
-    """``rules`` and, behind them, the table's own routes: those that serve something.
-
-    Sampling finds most. Of the others, rules and the last route of the table, which takes what
-    nothing else does, stay unless the solver proves that nothing reaches them (or, without a
-    solver, one before the last takes everything).
-    """
-    from ptxgen.dispatch.prove import SAMPLES, Prover
-
-    names = tuple(route.name for route in ROUTES[key])
-    routes = Rules(tuple(rules), names).routes(ROUTES[key], " ".join(key))
-    (whole,) = emitter.tables({key: replace(TABLES[key], routes=routes)})
-    dispatch = emitter.functions(whole)[arch]
-    prover = Prover(whole)
-    problems = prover.shapes(seed=1)
-    taken: set[int] = set()
-    for _ in range(SAMPLES):
-        problem = next(problems)
-        choice = dispatch(*(problem[name] for name in whole.space.arguments))
-        taken |= {choice.route} if choice else set()
-    conditions = [emitter.condition(route) for route in routes]
-    last = len(conditions) - 1
-    for i in {*range(len(rules)), last} - taken:
-        before = conditions[:i]
-        try:
-            dead = prover.implies([conditions[i], *(~c for c in before)], FALSE).proved
-        except ImportError:
-            dead = i == last and any(before[j] in (TRUE, conditions[i]) for j in taken)
-        if not dead:
-            taken.add(i)
-    return Rules(
-        tuple(rule for i, rule in enumerate(rules) if i in taken),
-        tuple(name for i, name in enumerate(names, start=len(rules)) if i in taken),
-    )
+def learn(
+    journal: Journal, keys: Iterable[Key], rates: Rates
+) -> tuple[dict[str, Constants], list[Report]]:
+    """The constants of the kernels of the tables ``keys``, and how well they choose."""
+    h = journal.header
+    tuning = Tuning(h.gpu, h.sms, h.arch, str(h), rates)
+    known: list[Point] = []
+    reports = []
+    for key in keys:
+        records = [r for r in journal.records.values() if r.problem[0] == key and r.times]
+        name = " ".join(key)
+        if not records:
+            note(f"{name}: not measured, left as it is")
+            continue
+        lost = held_out(records, tuning)
+        for band in (*NAMES, ALL):
+            inside = {at: r for at, (r, m) in lost.items() if band in (band_of(m), ALL)}
+            reports.append(Report(name, band, Regret.of(inside)))
+        known += points(records, tuning)
+    return fit(known), reports  # together: tables share kernels
 
 
 def write_tuning(
-    journal: Journal,
-    keys: Iterable[Key],
-    path: Path,
-    *,
-    most: int = MOST_RULES,
+    journal: Journal, keys: Iterable[Key], path: Path, rates: Rates | None = None
 ) -> list[Report]:
-    """Learns the tables ``keys`` and enters them into the tuning in ``path``.
+    """Fits the constants of the tables ``keys`` and enters them into the tuning in ``path``.
 
-    What the tuning has of other tables stays.
+    What the tuning has of other kernels stays, as do its rates unless ``rates`` are given; what
+    it has of kernels that no table has any more goes.
     """
-    header = journal.header
-    reports = []
-    learnt: dict[Key, Rules] = {}
-    for key in keys:
-        records = [r for r in journal.records.values() if r.problem[0] == key and r.times]
-        if not records:
-            note(f"{' '.join(key)}: not measured, left as it is")
-            continue
-        learnt[key], report = learn_table(key, records, header, most)
-        reports.append(report)
-    tuning = Tuning(header.gpu, header.sms, header.arch, str(header), learnt)
-    if path.exists():
-        tuning = replace(tuning, tables={**read(path).tables, **learnt})
-    for key in learnt:
-        tuning.routes(key)  # every kernel is there
-    write(tuning, path)
+    h = journal.header
+    before = read(path) if path.exists() else None
+    rates = rates or (before.rates if before else TYPICAL[h.arch])
+    constants, reports = learn(journal, keys, rates)
+    kept = {**before.kernels, **constants} if before else constants
+    firsts = {kernel.name for t in TABLES.values() for r in t.routes for kernel in r.kernels}
+    kernels = {name: c for name, c in kept.items() if name in firsts}
+    write(Tuning(h.gpu, h.sms, h.arch, str(h), rates, kernels), path)
     return reports
 
 
 def report_table(reports: Iterable[Report]) -> str:
-    """One line per table."""
+    """One line per table and rows."""
     return table(
         [
             (
-                " ".join(r.key),
-                r.problems,
-                r.rules,
-                f"{r.mean:.3f}",
-                f"{r.worst:.3f}",
-                r.worst_at,
-                f"{r.table_mean:.3f}",
+                r.table,
+                r.rows,
+                r.regret.problems,
+                f"{r.regret.mean:.3f}",
+                f"{r.regret.p90:.3f}",
+                f"{r.regret.worst:.2f}",
+                r.regret.worst_at,
             )
             for r in reports
+            if r.regret.problems
         ],
-        ("table", "problems", "rules", "mean", "worst", "worst at", "table's own"),
+        ("table", "rows", "problems", "mean", "P90", "worst", "worst at"),
     )
 
 
@@ -447,15 +301,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         emit(f"WRONG {line}")
     header = journal.header
     path = _tuning_path(options, header.gpu, header.sms)
-    reports = write_tuning(
-        journal,
-        _keys(options),
-        path,
-        most=options.most,
-    )
-    emit(f"{path.stem}: times with the rules / with the fastest kernel of each problem")
+    reports = write_tuning(journal, _keys(options), path, None if options.learn else _rates())
+    emit(f"{path.stem}: time of the chosen kernel / of the fastest, where K and N were not learnt")
     emit(report_table(reports))
-    emit(f"wrote {path}; review it, then `ptxgen generate` and `ptxgen prove`")
+    emit(f"wrote {path}")
     if left:
         note(f"{plural(left, 'problem')} not measured yet: the same command goes on")
     return 1 if wrong else 0
@@ -469,6 +318,12 @@ def _tuning_path(options: argparse.Namespace, gpu: str, sms: int) -> Path:
     return path
 
 
+def _rates() -> Rates | None:
+    from ptxgen.runtime import get_device
+
+    return get_device("cuda").rates
+
+
 def _keys(options: argparse.Namespace) -> list[Key]:
     return tables(options.dtype, options.tier, options.layout, options.plan)
 
@@ -478,7 +333,7 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
     start = time.monotonic()
     arch, sms, gpu = measure.target()
     _tuning_path(options, gpu, sms)  # now, not after the measuring
-    surroundings = measure.environment(torch, measure.limits(torch), options.seed)
+    surroundings = measure.environment(torch, measure.limits(torch), SEED)
     s = surroundings
     header = Header(gpu, sms, arch, s.date, s.commit, s.driver, s.cuda)
     path = options.journal or Path(f"tune-{tuning_name(gpu, sms)}.jsonl")
@@ -488,7 +343,7 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
             f"{path} was begun at commit {journal.header.commit}, this is {header.commit}: times "
             "of kernels that have changed since are not measured again (--fresh does)"
         )
-    wanted = tasks(_keys(options), options.shapes, arch, sms)
+    wanted = tasks(_keys(options), options.random, options.seed, arch, sms)
     todo = missing(wanted, journal)
     note(
         f"{plural(len(wanted), 'problem')}, {plural(sum(len(t.kernels) for t in todo), 'kernel')} "
@@ -503,7 +358,7 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
     left = measure_all(
         wanted,
         journal,
-        GpuMeter(torch, options.seed),
+        GpuMeter(torch, SEED),
         seconds=options.budget - (time.monotonic() - start),
     )
     note(f"measured in {time.monotonic() - start:.0f} s")
@@ -513,8 +368,9 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ptxgen tune",
-        description="Times every kernel that serves a problem, on many problems, and writes which "
-        "to prefer where: the tuning of this GPU. A run that was stopped goes on where it was. "
+        description="Times every kernel that serves a problem, on random problems, and fits the "
+        "constants that times are predicted by: the tuning of this GPU. A run that was stopped "
+        "goes on where it was. "
         "No result depends on a tuning: all kernels of a contract return the same bits.",
         epilog="example: ptxgen tune --dtype bf16 --budget 300 --journal tune.jsonl",
     )
@@ -542,11 +398,10 @@ def _parser() -> argparse.ArgumentParser:
         help="of rows (forward, input gradient) and batch (weight gradient) (both)",
     )
     parser.add_argument(
-        "--shapes",
-        type=lambda text: text.split(","),
-        default=["all"],
-        metavar="SET",
-        help="all, groups of `ptxgen bench gemm`, or MxKxN; several with commas (all)",
+        "--random", type=int, default=PROBLEMS, metavar="N", help="problems a table (%(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="S", help="that draws them (%(default)s)"
     )
     parser.add_argument(
         "--budget", type=float, default=math.inf, metavar="SECONDS", help="stop measuring then"
@@ -563,12 +418,8 @@ def _parser() -> argparse.ArgumentParser:
         help="measure nothing, learn from these journals of one GPU (needs none)",
     )
     parser.add_argument(
-        "--most", type=int, default=MOST_RULES, metavar="COUNT", help="rules a table (%(default)s)"
-    )
-    parser.add_argument(
         "--output", type=Path, metavar="FILE", help="the tuning (tiles/tunings/<gpu>_<sms>.json)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the operands (%(default)s)")
     return parser
 
 

@@ -45,7 +45,7 @@ FORMAT = 1
 """Version of keys and entries; a change of either is a new number."""
 
 _MAGIC = b"ptxgen kernel cache"
-_ENTRY, _LOCK, _TEMPORARY = ".kernel", ".lock", ".tmp"
+_ENTRY, _TUNED, _LOCK, _TEMPORARY = ".kernel", ".tuned", ".lock", ".tmp"
 _LOCK_PATIENCE_S = 600.0  # a holder that takes longer is stuck: build without the lock
 _LOCK_POLL_S = 0.01
 
@@ -70,6 +70,11 @@ class Key:
         """sha256 of :meth:`encode`, hex: the name of the entry."""
         return hashlib.sha256(self.encode()).hexdigest()
 
+    @property
+    def file(self) -> str:
+        """The file that its entry is in."""
+        return self.digest + (_TUNED if self.kind == "autotune" else _ENTRY)
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -89,6 +94,8 @@ class CacheInfo:
 
     root: Path
     entries: int
+    tuned: int
+    """Problems whose kernels were timed (``ptxgen.autotune``), beside the ``entries``."""
     bytes: int
     temporaries: int
     distrust: str = ""
@@ -134,9 +141,7 @@ class Cache:
             if isinstance(reason, _BadEntryError):  # other failures may pass: leave it
                 with contextlib.suppress(OSError):
                     path.unlink()
-            self._warn(
-                str(path), f"ignored the cache entry {path}: {reason}; the kernel is built again"
-            )
+            self._warn(str(path), f"ignored the cache entry {path}: {reason}; it is made again")
             return None
         self._memory[key.digest] = entry
         return entry
@@ -166,12 +171,14 @@ class Cache:
     def info(self) -> CacheInfo:
         """Where the cache is and how much is in it."""
         sizes: list[int] = []
-        for path in self._files(_ENTRY):
+        for path in self._files(_ENTRY, _TUNED):
             with contextlib.suppress(OSError):
                 sizes.append(path.lstat().st_size)
+        tuned = len(self._files(_TUNED))
         return CacheInfo(
             root=self.root,
-            entries=len(sizes),
+            entries=len(sizes) - tuned,
+            tuned=tuned,
             bytes=sum(sizes),
             temporaries=len(self._files(_TEMPORARY)),
             distrust=self._distrust() or "",
@@ -180,9 +187,9 @@ class Cache:
     def verify(self, *, remove: bool = False) -> dict[Path, str]:
         """Reads every entry; the bad ones and why. They are misses in any case."""
         bad: dict[Path, str] = {}
-        for path in self._files(_ENTRY):
+        for path in self._files(_ENTRY, _TUNED):
             try:
-                _read(path, path.name.removesuffix(_ENTRY))
+                _read(path, path.stem)
             except FileNotFoundError:
                 continue  # removed by another process since it was listed
             except (_BadEntryError, OSError) as reason:
@@ -199,7 +206,7 @@ class Cache:
         """
         self._memory.clear()
         removed = 0
-        for path in self._files(_ENTRY):
+        for path in self._files(_ENTRY, _TUNED):
             with contextlib.suppress(OSError):
                 path.unlink()
                 removed += 1
@@ -214,7 +221,7 @@ class Cache:
 
     # -- the directory --------------------------------------------------------
     def _path(self, key: Key) -> Path:
-        return self.root / (key.digest + _ENTRY)
+        return self.root / key.file
 
     def _make(self) -> None:
         """Makes the directory, if it is missing; raises OSError."""
@@ -224,8 +231,8 @@ class Cache:
             text = os.strerror(errno.ENAMETOOLONG)
             raise OSError(errno.ENAMETOOLONG, text, str(self.root)) from None
 
-    def _files(self, suffix: str) -> list[Path]:
-        """This cache's own files of one kind, sorted; a missing directory has none."""
+    def _files(self, *suffix: str) -> list[Path]:
+        """This cache's own files of some kinds, sorted; a missing directory has none."""
         try:
             names = os.listdir(self.root)
         except OSError:
@@ -371,7 +378,7 @@ def _unpack(data: bytes, digest: str) -> Entry:
     if not isinstance(entry.meta, dict):
         raise _BadEntryError(f"malformed (metadata is a JSON {type(entry.meta).__name__})")
     if owner != digest.encode("ascii"):
-        raise _BadEntryError(f"it holds the kernel of another key, {owner!r}")
+        raise _BadEntryError(f"it is that of another key, {owner!r}")
     return entry
 
 

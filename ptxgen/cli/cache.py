@@ -37,6 +37,7 @@ def _info(arguments: argparse.Namespace) -> None:
             {
                 "root": str(info.root),
                 "entries": info.entries,
+                "tuned": info.tuned,
                 "bytes": info.bytes,
                 "temporaries": info.temporaries,
                 "distrust": info.distrust,
@@ -46,6 +47,7 @@ def _info(arguments: argparse.Namespace) -> None:
     items: list[tuple[str, object]] = [
         ("directory", info.root),
         ("entries", f"{info.entries}, {size(info.bytes)}"),
+        ("autotuned", plural(info.tuned, "problem")),
     ]
     if info.temporaries:
         items.append(("unfinished", plural(info.temporaries, "file")))

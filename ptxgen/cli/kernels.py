@@ -242,7 +242,7 @@ def _spills(use: Usage | None) -> int | None:
 
 
 def uses(spec: KernelSpec) -> list[dict[str, Any]]:
-    """The routes that launch ``spec``: table, dtype, index in it, prefer and reason."""
+    """The routes that launch ``spec``: table, dtype, index in it, kernels and reason."""
     from ptxgen.tiles import TABLES
 
     found = []
@@ -256,7 +256,6 @@ def uses(spec: KernelSpec) -> list[dict[str, Any]]:
                             "dtype": dtype,
                             "route": index,
                             "kernels": [kernel.name for kernel in route.kernels],
-                            "prefer": str(route.prefer),
                             "reason": route.reason,
                         }
                     )
@@ -302,7 +301,7 @@ def _show(arguments: argparse.Namespace) -> None:
     emit("\nroutes")
     for route in using:
         emit(f"  route {route['route']} of {' '.join(route['table'])}, {route['dtype']}")
-        items: list[tuple[str, object]] = [("prefer", route["prefer"]), ("reason", route["reason"])]
+        items: list[tuple[str, object]] = [("for", route["reason"])]
         if len(route["kernels"]) > 1:
             items.insert(0, ("launches", ", then ".join(route["kernels"])))
         emit(pairs(items, indent="    "))

@@ -23,14 +23,16 @@ def add_commands(commands: Any) -> None:
     command = commands.add_parser(
         "profile",
         help="what a kernel does: instructions, sectors, bank conflicts (needs no GPU)",
-        description="Runs the route that starts with SPEC on the CPU device, for the product "
+        description="Runs the route that is named SPEC on the CPU device, for the product "
         "C[M, N] = A[M, K] . B[K, N], and counts instructions, sectors of global memory, "
         "wavefronts of shared memory, barriers and copies. docs/profile.md says how to read it. "
         "One tile shows what many do: sizes of a few tiles are enough.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("spec", metavar="SPEC", help="a kernel's name (see ptxgen list)")
+    command.add_argument(
+        "spec", metavar="SPEC", help="a kernel's or route's name (see ptxgen list, show)"
+    )
     for size in "mnk":
         command.add_argument(size, metavar=size.upper(), type=int)
     command.add_argument(
@@ -55,10 +57,12 @@ def add_commands(commands: Any) -> None:
 
 
 def _profile(arguments: argparse.Namespace) -> None:
+    from ptxgen.ops.launch import routes_by_name
     from ptxgen.ops.profiling import profile
 
     m, n, k = arguments.m, arguments.n, arguments.k
-    find(arguments.spec)
+    if arguments.spec not in routes_by_name():
+        find(arguments.spec)  # says what is close
     if m * n * k > _SLOW:
         note("this takes minutes or more: the interpreter does about a million products a second")
     found = profile(

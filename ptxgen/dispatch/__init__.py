@@ -8,15 +8,17 @@ the generated code is safe and complete.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 
-from ptxgen.dispatch.choice import Choice, Dispatch
+from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, best, by_architecture
 from ptxgen.errors import OptionError, UncoveredError
 from ptxgen.spec import ARCHITECTURES, Key
+from ptxgen.spec.effort import Rates
 from ptxgen.tiles import TABLES
+from ptxgen.tiles.tunings import serving
 
-__all__ = ["Choice", "accepted", "choose"]
+__all__ = ["Candidate", "Choice", "accepted", "candidates", "choose"]
 
 _installed: dict[Key, dict[str, Dispatch]] = {}
 """Dispatch functions by architecture of tables that were registered while the program ran."""
@@ -30,32 +32,68 @@ def choose(
     sms: int,
     dtype: str | None = None,
     gpu: str | None = None,
+    rates: Rates | None = None,
+    count: int = 1,
     what: str = "",
 ) -> Choice:
-    """The kernels that serve a problem.
+    """The kernels that serve a problem: of all that do, those predicted to be the fastest.
 
     ``table``: the key of a route table; ``values``: the variables of its space, each in its domain,
     but for SMS, which is ``sms``. ``dtype``: one of those that the table serves (default: its
-    first). ``gpu``: the GPU's name; if there is a tuning of a GPU of this name and ``sms``, it
-    decides. ``what``: the problem's name in errors.
+    first). ``gpu``: the GPU's name; if there is a tuning of a GPU of this name and ``sms``, times
+    are predicted by it, else by the one nearest to it and the GPU's ``rates`` (default: those of a
+    typical GPU of ``arch``). ``count``: how many such problems one launch is to do; if there are
+    several, kernels that take no batches are left out. ``what``: the problem's name in errors.
 
     Raises OptionError for an unknown table, architecture or dtype, and UncoveredError when no
     kernel serves the problem.
     """
-    function = _dispatch(table, arch, None if gpu is None else (gpu, sms))
-    found = TABLES[table]
-    dtype = found.dtypes[0] if dtype is None else dtype
-    if dtype not in found.dtypes:
-        raise accepted(f"dtype of {' '.join(table)}", dtype, found.dtypes)
+    found = candidates(
+        table, values, arch=arch, sms=sms, dtype=dtype, gpu=gpu, rates=rates, count=count, what=what
+    )
+    choice = best(found)
+    assert choice is not None, "candidates() raises where there is none"
+    return choice
+
+
+def candidates(
+    table: Key,
+    values: Mapping[str, int],
+    *,
+    arch: str,
+    sms: int,
+    dtype: str | None = None,
+    gpu: str | None = None,
+    rates: Rates | None = None,
+    count: int = 1,
+    what: str = "",
+) -> list[Candidate]:
+    """All kernels that serve a problem, with predicted times, in the order of their table.
+
+    Where routes are taken in order, only the one that :func:`choose` takes. As :func:`choose`.
+    """
+    function = _dispatch(table, arch)
+    kind = TABLES[table]
+    dtype = kind.dtypes[0] if dtype is None else dtype
+    if dtype not in kind.dtypes:
+        raise accepted(f"dtype of {' '.join(table)}", dtype, kind.dtypes)
     given = {**values, "SMS": sms}
     named = what or " ".join((*table, *(f"{n}={v}" for n, v in values.items())))
-    for name, domain in found.space.variables:
+    for name, domain in kind.space.variables:
         if given[name] not in domain:
             raise UncoveredError(named, f"{name} is {given[name]}; takes {domain}")
-    choice = function(*(given[name] for name in found.space.arguments))
-    if choice is None:
+    tuning, _ = serving(arch, None if gpu is None else (gpu, sms), rates)
+    arguments = (given[name] for name in kind.space.arguments)
+    made = function(*arguments, time=partial(tuning.time, count=count))
+    found = [each for each in made if count == 1 or kind.routes[each.choice.route].batched]
+    if not found:
         raise UncoveredError(named, f"no route of {arch} with {sms} SMs admits it")
-    return choice._replace(kernels=found.twins(choice.kernels, dtype))  # the code names the first's
+    if dtype == kind.dtypes[0]:
+        return found  # the code names the kernels of the first
+    return [
+        Candidate(us, choice._replace(kernels=kind.routes[choice.route].of(dtype).names))
+        for us, choice in found
+    ]
 
 
 def accepted(what: str, value: object, options: Iterable[str]) -> OptionError:
@@ -72,8 +110,7 @@ def install(table: Key) -> None:
     _installed[table] = functions(made)
 
 
-def _dispatch(table: Key, arch: str, device: tuple[str, int] | None) -> Dispatch:
-    from ptxgen.dispatch.generated import MEASURED
+def _dispatch(table: Key, arch: str) -> Dispatch:
     from ptxgen.dispatch.generated import TABLES as GENERATED
 
     if arch not in ARCHITECTURES:
@@ -82,13 +119,10 @@ def _dispatch(table: Key, arch: str, device: tuple[str, int] | None) -> Dispatch
         return _installed[table][arch]
     if table not in GENERATED:
         raise accepted("table", " ".join(table), (" ".join(key) for key in TABLES))
-    measured = MEASURED.get(device, {}).get(table) if device else None
-    found = functions_of(measured).get(arch) if measured else None
-    return found or functions_of(GENERATED[table])[arch]
+    return functions_of(GENERATED[table])[arch]
 
 
 @cache
 def functions_of(module: str) -> dict[str, Dispatch]:
     """The functions of a generated module, by architecture."""
-    found: dict[str, Dispatch] = import_module(f"ptxgen.dispatch.generated.{module}").BY_ARCH
-    return found
+    return by_architecture(import_module(f"ptxgen.dispatch.generated.{module}").candidates)

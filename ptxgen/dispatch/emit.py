@@ -1,9 +1,9 @@
 """Writes the dispatch functions of ``generated/`` from the route tables of ``tiles``.
 
-One module per table (and per tuning's version of it), and one function per class of
-architectures that can run the same routes. Every line of a function is an
-:class:`~ptxgen.expr.Expr` in Python's clothes, so the code takes the first route whose
-``requires`` and ``prefer`` hold, and nothing else.
+One module per table, with one function. Every line of it is an :class:`~ptxgen.expr.Expr` in
+Python's clothes. It yields the routes that the architecture runs and whose ``requires`` holds, each
+with its predicted time; of a table whose kernels have no effort, whose routes are taken in order,
+the first whose ``prefer`` holds as well.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ptxgen.dispatch.choice import Dispatch
+from ptxgen.dispatch.choice import Dispatch, by_architecture
 from ptxgen.errors import SpecError
 from ptxgen.expr import FALSE, TRUE, Expr, var
 from ptxgen.spec import ARCHITECTURES, Key, Route, RouteTable, Space
+from ptxgen.spec.effort import Effort
 from ptxgen.tiles import TABLES
-from ptxgen.tiles.tunings import Tuning, tuning_name, tunings
 
 GENERATED = Path(__file__).parent / "generated"
 WIDTH = 100
@@ -30,21 +30,19 @@ WIDTH = 100
 class Table:
     """A route table by its key: what a dispatch module is made from.
 
-    ``gpu``: the name and SMs of the GPU whose tuning it is from; None: it serves all others.
     Refuses formulas that read anything but what the space names.
     """
 
     key: Key
     space: Space
     routes: tuple[Route, ...]
-    gpu: tuple[str, int] | None = None
-    archs: tuple[str, ...] = tuple(ARCHITECTURES)
 
     def __post_init__(self) -> None:
         for index, route in enumerate(self.routes):
             named = [("prefer", route.prefer), ("requires", route.requires)]
-            named += [("grid", kernel.grid) for kernel in route.kernels]
+            named += [("grid", step.grid) for step in route.steps]
             named += [(f"scratch {name!r}", size) for name, size in route.scratch.items()]
+            named += [("effort", f) for e in route.efforts or () for f in e.formulas]
             for what, formula in named:
                 unknown = formula.variables() - self.space.names
                 if unknown:
@@ -56,61 +54,31 @@ class Table:
     @property
     def module(self) -> str:
         """Name of the generated module."""
-        return "_".join((*self.key, *([self.tuning] if self.tuning else []))).lower()
+        return "_".join(self.key).lower()
 
     @property
-    def tuning(self) -> str:
-        """The tuning's name; empty if it is from none."""
-        return tuning_name(*self.gpu) if self.gpu else ""
+    def ordered(self) -> bool:
+        """Whether routes are taken in order: no time is predicted unless all have an effort."""
+        return any(route.efforts is None for route in self.routes)
 
     @property
     def classes(self) -> dict[tuple[str, ...], tuple[int, ...]]:
         """Architectures that run the same routes, and the indices of those routes."""
         by_routes: dict[tuple[int, ...], list[str]] = {}
-        for arch in self.archs:
-            runs = tuple(
-                i for i, r in enumerate(self.routes) if all(k.runs_on(arch) for k in r.kernels)
-            )
+        for arch in ARCHITECTURES:
+            runs = tuple(i for i, route in enumerate(self.routes) if arch in _archs(route))
             by_routes.setdefault(runs, []).append(arch)
         return {tuple(archs): runs for runs, archs in by_routes.items()}
 
 
 def tables(of: Mapping[Key, RouteTable] = TABLES) -> list[Table]:
-    """The tables that serve any GPU."""
+    """The route tables, as dispatch modules are made from them."""
     return [Table(key, found.space, found.routes) for key, found in of.items()]
-
-
-def measured(of: Iterable[Tuning] | None = None) -> list[Table]:
-    """The tables as tunings (default: all) have them."""
-    return [
-        Table(
-            key,
-            routes=tuning.routes(key),  # first: it refuses a table that there is not
-            space=TABLES[key].space,
-            gpu=(tuning.gpu, tuning.sms),
-            archs=(tuning.arch,),
-        )
-        for tuning in (tunings() if of is None else of)
-        for key in tuning.tables
-    ]
-
-
-def every() -> list[Table]:
-    """All tables: those for any GPU, and those of tunings."""
-    return tables() + measured()
-
-
-def serving(key: Key, arch: str, gpu: tuple[str, int] | None = None) -> Table | None:
-    """The table that serves a GPU (name and SMs): its tuning's, or the one for any GPU."""
-    for tuning in tunings():
-        if (tuning.gpu, tuning.sms) == gpu and tuning.arch == arch and key in tuning.tables:
-            return measured([replace(tuning, tables={key: tuning.tables[key]})])[0]
-    return tables({key: TABLES[key]})[0] if key in TABLES else None
 
 
 def sources(of: Iterable[Table] | None = None) -> dict[str, str]:
     """File name to text of every generated module."""
-    of = every() if of is None else list(of)
+    of = tables() if of is None else list(of)
     return {
         "__init__.py": _index(of),
         **{f"{table.module}.py": "\n".join(_module(table)) + "\n" for table in of},
@@ -122,8 +90,7 @@ def functions(table: Table) -> dict[str, Dispatch]:
     namespace: dict[str, Any] = {}
     text = sources([table])[f"{table.module}.py"]
     exec(compile(text, f"<dispatch of {' '.join(table.key)}>", "exec"), namespace)
-    found: dict[str, Dispatch] = namespace["BY_ARCH"]
-    return found
+    return by_architecture(namespace["candidates"])
 
 
 @dataclass(frozen=True)
@@ -166,13 +133,14 @@ def generate(
     return found
 
 
-def condition(route: Route) -> Expr:
-    """Where ``route`` is taken, unless an earlier one is: requires and prefer.
+def condition(table: Table, route: Route) -> Expr:
+    """Where ``route`` is a candidate: requires, and prefer where routes are taken in order.
 
     A conjunct that occurs twice is kept once.
     """
+    prefer = conjuncts(route.prefer) if table.ordered else ()
     result = TRUE
-    for term in dict.fromkeys((*conjuncts(route.requires), *conjuncts(route.prefer))):
+    for term in dict.fromkeys((*conjuncts(route.requires), *prefer)):
         result = result & term
     return result
 
@@ -199,17 +167,14 @@ def _index(of: Sequence[Table]) -> str:
     lines = [
         '"""The modules of generated dispatch functions, by the table\'s key.',
         "",
-        "MEASURED has those of tunings, by the GPU's name and SMs before that. A module is",
-        "imported when its table is first used.",
+        "A module is imported when its table is first used.",
         "",
         "Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate",
         '"""',
         "",
         "TABLES: dict[tuple[str, ...], str] = {",
-        *(f"    {_key(t)}: {_quoted(t.module)}," for t in ordered if not t.gpu),
+        *(f"    {_key(t)}: {_quoted(t.module)}," for t in ordered),
         "}",
-        "",
-        *_measured(ordered),
     ]
     return "\n".join(lines) + "\n"
 
@@ -218,69 +183,70 @@ def _key(table: Table) -> str:
     return f"({', '.join(map(_quoted, table.key))}{',' if len(table.key) == 1 else ''})"
 
 
-def _measured(of: Sequence[Table]) -> Iterator[str]:
-    kind = "dict[tuple[str, int], dict[tuple[str, ...], str]]"
-    gpus = sorted({table.gpu for table in of if table.gpu})
-    yield f"MEASURED: {kind} = {'{' if gpus else '{}'}"
-    for gpu in gpus:
-        yield f"    ({_quoted(gpu[0])}, {gpu[1]}): {{"
-        yield from (f"        {_key(t)}: {_quoted(t.module)}," for t in of if t.gpu == gpu)
-        yield "    },"
-    if gpus:
-        yield "}"
-
-
 def _module(table: Table) -> Iterator[str]:
     yield f'"""Dispatch of {" ".join(table.key)}: {table.space.name}.'
     yield ""
-    if table.gpu:
-        yield f"On {table.gpu[0]} with {table.gpu[1]} SMs, by its tuning."
-        yield ""
     key = ", ".join(map(_quoted, table.key))
-    source = f"tiles/tunings/{table.tuning}.json" if table.gpu else f"tiles.TABLES[{key}]"
-    yield f"Generated from {'' if table.gpu else 'ptxgen.'}{source}; do not edit."
+    yield f"Generated from ptxgen.tiles.TABLES[{key}]; do not edit."
     yield "Regenerate: ptxgen generate"
     yield '"""'
     yield ""
-    yield "from ptxgen.dispatch.choice import Choice, Dispatch"
-    names = {}
-    for archs, runs in table.classes.items():
+    yield "from collections.abc import Iterator"
+    yield ""
+    yield "from ptxgen.dispatch.choice import Candidate, Choice, Time"
+    limited = dict.fromkeys(archs for archs in map(_archs, table.routes) if _limits(archs))
+    sets = {archs: f"SOME_{number}" for number, archs in enumerate(limited)}
+    if sets:
         yield ""
-        yield ""
-        yield from _function(archs, table, runs)
-        names.update(dict.fromkeys(archs, archs[0]))
+    for archs, name in sets.items():
+        yield f"{name} = frozenset({_field([*map(_quoted, archs)])})"
     yield ""
     yield ""
-    yield "BY_ARCH: dict[str, Dispatch] = {"
-    for arch in table.archs:
-        yield f'    "{arch}": {names[arch]},'
-    yield "}"
+    yield from _function(table, sets)
 
 
-def _function(archs: tuple[str, ...], table: Table, runs: tuple[int, ...]) -> Iterator[str]:
+def _archs(route: Route) -> tuple[str, ...]:
+    """The architectures that run a route."""
+    return tuple(a for a in ARCHITECTURES if all(k.runs_on(a) for k in route.kernels))
+
+
+def _limits(archs: tuple[str, ...]) -> bool:
+    return archs != tuple(ARCHITECTURES)
+
+
+def _function(table: Table, sets: Mapping[tuple[str, ...], str]) -> Iterator[str]:
     arguments = ", ".join(f"{name.lower()}: int" for name in table.space.arguments)
-    yield f"def {archs[0]}({arguments}) -> Choice | None:"
-    yield f'    """For {", ".join(archs)}."""'
-    bodies = {i: _Route(i, table.routes[i]) for i in runs}
-    read = frozenset().union(*(body.variables for body in bodies.values()))
+    yield "def candidates("
+    yield f"    arch: str, {arguments}, time: Time"
+    yield ") -> Iterator[Candidate]:"
+    yield '    """What can serve a problem, with predicted times."""'
+    bodies = [_Route(i, route, table) for i, route in enumerate(table.routes)]
+    read = frozenset().union(*(body.variables for body in bodies))
     for name, formula in table.space.needed(read):
         yield from _assign(name.lower(), formula)
     hoisted: dict[Expr, str] = {}
-    for index, body in bodies.items():
-        for name, tiles in body.tile_counts():
-            if tiles not in hoisted:
-                hoisted[tiles] = name
-                yield f"    {name} = {_python(tiles)}"
-        yield f"    # {index}: {body.route.reason}"
-        if body.condition == FALSE:
-            yield "    # (never: requires and prefer contradict each other)"
+    for body in bodies:
+        for name, shared in (*body.traffic(), *body.tile_counts()):
+            if shared not in hoisted:
+                taken = sum(given.partition("_")[0] == name for given in hoisted.values())
+                plain = name.startswith(("tiles", "pieces")) or not taken
+                hoisted[shared] = name if plain else f"{name}_{taken}"
+                yield f"    {hoisted[shared]} = {_python(shared)}"
+        yield f"    # {body.index}: {body.route.reason}"
+        archs = _archs(body.route)
+        if body.condition == FALSE or not archs:
+            yield "    # (never: what it asks contradicts itself)"
             continue
-        if body.condition == TRUE:
-            yield from body.returned("    ", hoisted)
-            return
-        yield from _if(_replace(body.condition, hoisted))
-        yield from body.returned("        ", hoisted)
-    yield "    return None"
+        guard = f"arch in {sets[archs]}" if archs in sets else ""
+        if body.condition == TRUE and not guard:
+            yield from body.yielded("    ", hoisted)
+            if table.ordered:
+                return
+            continue
+        yield from _if(_replace(body.condition, hoisted), guard)
+        yield from body.yielded("        ", hoisted)
+        if table.ordered:
+            yield "        return"
 
 
 def _assign(name: str, e: Expr) -> Iterator[str]:
@@ -299,62 +265,123 @@ def _assign(name: str, e: Expr) -> Iterator[str]:
 class _Route:
     """One route of a function: its formulas, and their text."""
 
-    def __init__(self, index: int, route: Route) -> None:
+    def __init__(self, index: int, route: Route, table: Table) -> None:
         self.index = index
         self.route = route
-        self.condition = condition(route)
-        self.grids = [kernel.grid for kernel in route.kernels]
-        self.formulas = [self.condition, *self.grids, *route.scratch.values()]
+        self.condition = condition(table, route)
+        self.grids = [step.grid for step in route.steps]
+        self.efforts: Sequence[Effort] = () if table.ordered else route.efforts or ()
+        efforts = [formula for effort in self.efforts for formula in effort.formulas]
+        self.formulas = [self.condition, *self.grids, *route.scratch.values(), *efforts]
         self.variables = frozenset().union(*(f.variables() for f in self.formulas))
 
+    def traffic(self) -> Iterator[tuple[str, Expr]]:
+        """What routes of one table mostly share."""
+        for effort in self.efforts:
+            yield "operands", effort.operands
+            yield "stores", effort.stores
+
     def tile_counts(self) -> Iterator[tuple[str, Expr]]:
-        """Products of two quotients ceil(X/a)*ceil(Y/b) of this route, which get a name."""
-        for tiles in dict.fromkeys(t for f in self.formulas for t in _subtrees(f)):
-            if tiles.op == "*" and all(
-                a.op == "ceil" and a.args[0].op == "var" and a.args[1].op == "const"
-                for a in tiles.args
-            ):
-                (m, a), (n, b) = (factor.args for factor in tiles.args)
-                yield (
-                    f"tiles_{a}x{b}"
-                    if (m, n) == (var("M"), var("N"))
-                    else (f"tiles_{str(m).lower()}{a}_{str(n).lower()}{b}"),
-                    tiles,
-                )
+        """What gets a name: products ceil(X/a)*ceil(Y/b), of tiles, and X*ceil(Y/b), of pieces."""
+        for count in dict.fromkeys(t for f in self.formulas for t in _subtrees(f)):
+            if count.op != "*":
+                continue
+            match [_quotient(factor) for factor in count.args]:
+                case [("m", a), ("n", b)] if a and b:
+                    yield f"tiles_{a}x{b}", count
+                case [(m, a), (n, b)] if m and n and b:
+                    yield f"{'tiles' if a else 'pieces'}_{m}{a}_{n}{b}", count
 
-    def returned(self, indent: str, hoisted: Mapping[Expr, str]) -> Iterator[str]:
-        def formulas(of: Iterable[Expr]) -> str:
-            return _tuple([_python(_replace(e, hoisted)) for e in of])
+    def yielded(self, indent: str, hoisted: Mapping[Expr, str]) -> Iterator[str]:
+        def formulas(of: Iterable[Expr]) -> list[str]:
+            return [_python(_replace(e, hoisted)) for e in of]
 
-        fields = [
+        for number, (effort, kernel) in enumerate(
+            zip(self.efforts, self.route.kernels, strict=False)
+        ):
+            head = [_quoted(kernel.name), _quoted(effort.unit), str(effort.slots), "sms"]
+            assigned = f"{indent}us {'+=' if number else '='} time"
+            yield from _called(assigned, [*head, *formulas(effort.formulas)], indent)
+        fields: list[str | list[str]] = [
             str(self.index),
-            _tuple([_quoted(kernel.name) for kernel in self.route.kernels]),
+            [_quoted(kernel.name) for kernel in self.route.kernels],
             formulas(self.grids),
             formulas(self.route.scratch.values()),
         ]
-        line = f"{indent}return Choice({', '.join(fields)})"
+        us = "us" if self.efforts else "0.0"
+        line = f"{indent}yield Candidate({us}, Choice({', '.join(map(_field, fields))}))"
         if len(line) <= WIDTH:
             yield line
             return
-        yield f"{indent}return Choice("
-        yield from (f"{indent}    {field}," for field in fields)
-        yield f"{indent})"
+        yield from _called(f"{indent}choice = Choice", fields, indent)
+        yield f"{indent}yield Candidate({us}, choice)"
 
 
-def _if(predicate: Expr) -> Iterator[str]:
-    line = f"    if {_condition(predicate)}:"
+def _quotient(e: Expr) -> tuple[str, str]:
+    """Of ceil(X/a), or X, for a variable X: X and a as words; else nothing."""
+    if e.op == "ceil" and e.args[0].op == "var" and e.args[1].op == "const":
+        return str(e.args[0]).lower(), str(e.args[1].args[0])
+    return (str(e).lower() if e.op == "var" else ""), ""
+
+
+def _called(lead: str, fields: Sequence[str | Sequence[str]], indent: str) -> Iterator[str]:
+    """A call, its arguments (lists as tuples) over several lines if it is long."""
+    line = f"{lead}({', '.join(map(_field, fields))})"
+    if len(line) <= WIDTH:
+        yield line
+        return
+    yield f"{lead}("
+    yield from _filled(fields, indent + "    ")
+    yield f"{indent})"
+
+
+def _field(field: str | Sequence[str]) -> str:
+    """A field; a list as a tuple."""
+    if isinstance(field, str):
+        return field
+    return f"({', '.join(field)}{',' if len(field) == 1 else ''})"
+
+
+def _filled(fields: Sequence[str | Sequence[str]], indent: str) -> Iterator[str]:
+    """Fields, as many on a line as fit; a tuple that fits on none over several."""
+    line = indent
+    for field in fields:
+        text = f"{_field(field)},"
+        if len(line) + 1 + len(text) > WIDTH and line != indent:
+            yield line
+            line = indent
+        if len(indent) + len(text) > WIDTH and not isinstance(field, str):
+            yield f"{indent}("
+            yield from _filled(field, indent + "    ")
+            line = f"{indent}),"
+        else:
+            line += text if line == indent else f" {text}"
+    yield line
+
+
+def _if(predicate: Expr, guard: str) -> Iterator[str]:
+    """``guard``: what comes before the predicate, if anything does."""
+    if predicate == TRUE:
+        yield f"    if {guard}:"
+        return
+    within = "and" if guard else ""
+    lead = f"{guard} and " if guard else ""
+    line = f"    if {lead}{_condition(predicate, within)}:"
     if len(line) <= WIDTH:
         yield line
         return
     yield "    if ("
-    yield from _broken(predicate, " " * 8)
+    if guard:
+        yield f"        {guard}"
+        yield from _broken(predicate, " " * 8, "and ")
+    else:
+        yield from _broken(predicate, " " * 8)
     yield "    ):"
 
 
-def _broken(predicate: Expr, indent: str) -> Iterator[str]:
+def _broken(predicate: Expr, indent: str, lead: str = "") -> Iterator[str]:
     """A condition over several lines, as many terms of its outermost operator on each as fit."""
     line = indent
-    lead = ""
     for term in _terms(predicate, predicate.op):
         text = _condition(term, within=predicate.op)
         if len(line) + len(lead) + len(text) > WIDTH and line.strip():
@@ -435,18 +462,3 @@ class _Plain(ast.NodeTransformer):
 
 def _quoted(text: str) -> str:
     return f'"{text}"'
-
-
-def _tuple(items: Sequence[str]) -> str:
-    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
-
-
-def _listed(lead: str, items: Sequence[str]) -> Iterator[str]:
-    """``lead items``, over several lines if it is long."""
-    line = f"{lead}{', '.join(items)}"
-    if len(line) <= WIDTH:
-        yield line
-        return
-    yield f"{lead}("
-    yield from (f"    {item}," for item in items)
-    yield ")"

@@ -1,7 +1,7 @@
 """Why a problem is served by the kernel that serves it.
 
-Evaluates the predicates of the route table itself, so it can say which term failed; the
-tests compare its winner with the generated code's.
+Evaluates the formulas of the route table itself, so it can say which term failed and what a
+predicted time is made of; the tests compare its winner with the generated code's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from ptxgen.dispatch.choice import Choice
 from ptxgen.errors import UncoveredError
 from ptxgen.expr import Expr
 from ptxgen.spec import ARCHITECTURES, Key, Problem, Route
+from ptxgen.spec.effort import Rates
 from ptxgen.tiles import TABLES
+from ptxgen.tiles.tunings import TERMS, TIE, UNKNOWN, Tuning, serving
 
 
 @dataclass(frozen=True)
@@ -55,19 +57,29 @@ class Candidate:
     """A route, and what the problem makes of it.
 
     ``correct``: the architecture runs it and its ``requires`` holds; ``failures`` are the
-    terms that do not hold, those of ``requires`` first.
+    terms that do not hold, those of ``requires`` first. ``terms``: what its predicted time is made
+    of, µs by name (:data:`ptxgen.tiles.tunings.TERMS`); empty where routes are taken in order.
     """
 
     route: int
+    name: str
     kernels: tuple[str, ...]
     reason: str
     correct: bool
     failures: tuple[Failure, ...]
+    terms: Mapping[str, float]
 
     @property
-    def matches(self) -> bool:
-        """Whether the route would be taken if no earlier one were."""
-        return not self.failures
+    def time(self) -> float:
+        """The predicted time, µs."""
+        return sum(self.terms.values())
+
+    @property
+    def prediction(self) -> str:
+        """It in words, the largest terms first; empty if there is none."""
+        shown = sorted(self.terms.items(), key=lambda term: -term[1])
+        parts = ", ".join(f"{us:.1f} {name}" for name, us in shown if us >= 0.05)
+        return f"predicted {self.time:.1f} µs: {parts}" if self.terms else ""
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,9 @@ class Explanation:
     dtype: str
     arch: str
     tuning: str
-    """The tuning whose table it is; empty: the table for any GPU."""
+    """The tuning whose constants predict times."""
+    tuned: bool
+    """Whether it was measured on such a GPU; else its constants are taken with this one's rates."""
     contract: str
     space: str
     values: Mapping[str, int]
@@ -100,20 +114,20 @@ class Explanation:
         return self.candidates[self.choice.route]
 
     @property
-    def passed_over(self) -> tuple[Candidate, ...]:
-        """The candidates before the winner."""
-        return self.candidates[: self.choice.route]
+    def also_correct(self) -> tuple[Candidate, ...]:
+        """Other candidates that would return the same bits, those predicted to be fastest first."""
+        others = (c for c in self.candidates if c.correct and c is not self.winner)
+        return tuple(sorted(others, key=lambda c: c.time))
 
     @property
-    def also_correct(self) -> tuple[Candidate, ...]:
-        """Later candidates that would return the same bits."""
-        return tuple(c for c in self.candidates[self.choice.route + 1 :] if c.correct)
+    def unfit(self) -> tuple[Candidate, ...]:
+        """Candidates that cannot serve the problem."""
+        return tuple(c for c in self.candidates if not c.correct)
 
     def brief(self) -> str:
         """What most people ask: the winner, its launches, and why."""
         lines = [*self._head()]
-        more = len(self.passed_over), len(self.also_correct)
-        lines.append(f"  {more[0]} earlier passed over, {more[1]} later correct as well")
+        lines.append(f"  {len(self.also_correct)} others correct as well, {len(self.unfit)} not")
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -123,12 +137,15 @@ class Explanation:
         named = ", ".join(f"{name} {value}" for name, value in self.values.items())
         yield f"{self.problem} {self.dtype}: table {' '.join(self.table)}, {self.contract}"
         yield f"  {self.arch}; {named}"
-        if self.tuning:
-            yield f"  tuning {self.tuning}"
+        if self.winner.terms:
+            yield f"  times by tuning {self.tuning}{'' if self.tuned else ', scaled'}"
         if self.note:
             yield f"  {self.note}"
         yield f"winner: route {self.choice.route}, {' + '.join(self.winner.kernels)}"
-        yield f"  because {self.winner.reason}"
+        if self.winner.reason:
+            yield f"  for {self.winner.reason}"
+        if self.winner.terms:
+            yield f"  {self.winner.prediction}"
         for x in self.launches:
             yield f"  {x.kernel}: grid {x.grid}, block {x.block}, shared {x.shared} bytes"
         for name, size in self.scratch.items():
@@ -136,19 +153,26 @@ class Explanation:
 
     def _rest(self) -> Iterator[str]:
         for title, candidates in (
-            ("passed over:", self.passed_over),
             ("also correct:", self.also_correct),
+            ("cannot serve it:", self.unfit),
         ):
             if candidates:
                 yield title
             for c in candidates:
                 yield f"  route {c.route}, {' + '.join(c.kernels)}: {c.reason}"
+                if c.prediction:
+                    yield f"    {c.prediction}"
                 for failure in c.failures:
                     yield f"    fails {failure}"
 
 
 def explain_problem(
-    problem: Problem, arch: str, sms: int, gpu: str | None = None, note: str = ""
+    problem: Problem,
+    arch: str,
+    sms: int,
+    gpu: str | None = None,
+    note: str = "",
+    rates: Rates | None = None,
 ) -> Explanation:
     """Which kernels serve ``problem``, and why.
 
@@ -156,23 +180,30 @@ def explain_problem(
     """
     if arch not in ARCHITECTURES:
         raise accepted("architecture", arch, ARCHITECTURES)
-    table = emit.serving(problem.table, arch, None if gpu is None else (gpu, sms))
-    if table is None:
+    if problem.table not in TABLES:
         raise accepted("table", " ".join(problem.table), (" ".join(key) for key in TABLES))
+    table = TABLES[problem.table]
+    tuning, tuned = serving(arch, None if gpu is None else (gpu, sms), rates)
     given = problem.given(sms)
     for name, domain in table.space.variables:
         if given[name] not in domain:
             raise UncoveredError(str(problem), f"{name} is {given[name]}; takes {domain}")
     env = table.space.environment(given)
-    routes = [route.of(problem.dtype) for route in table.routes]
-    candidates = tuple(_candidate(i, r, arch, env) for i, r in enumerate(routes))
-    winner = next((c.route for c in candidates if c.matches), None)
-    if winner is None:
+    (emitted,) = emit.tables({problem.table: table})
+    candidates = tuple(
+        _candidate(i, r, problem.dtype, arch, env, tuning, emitted.ordered)
+        for i, r in enumerate(table.routes)
+    )
+    able = [c for c in candidates if not c.failures]
+    if not able:
         raise UncoveredError(str(problem), "\n".join(map(str, candidates)))
-    route = routes[winner]
+    winner = min(able, key=lambda c: c.time).route
+    route = table.routes[winner].of(problem.dtype)
     launches = tuple(
-        KernelLaunch(kernel.name, kernel.grid.evaluate(env), kernel.threads, kernel.shared_bytes)
-        for kernel in route.kernels
+        KernelLaunch(
+            step.kernel.name, step.grid.evaluate(env), step.kernel.threads, step.kernel.shared_bytes
+        )
+        for step in route.steps
     )
     scratch = {name: size.evaluate(env) for name, size in route.scratch.items()}
     grids = tuple(launch.grid for launch in launches)
@@ -182,8 +213,9 @@ def explain_problem(
         table=problem.table,
         dtype=problem.dtype,
         arch=arch,
-        tuning=table.tuning,
-        contract=str(route.kernels[0].contract),
+        tuning=tuning.name,
+        tuned=tuned,
+        contract=str(route.main.contract),
         space=table.space.name,
         values=env,
         choice=Choice(winner, names, grids, tuple(scratch.values())),
@@ -194,21 +226,47 @@ def explain_problem(
     )
 
 
-def _candidate(index: int, route: Route, arch: str, env: Mapping[str, int]) -> Candidate:
+def _candidate(
+    index: int,
+    route: Route,
+    dtype: str,
+    arch: str,
+    env: Mapping[str, int],
+    tuning: Tuning,
+    ordered: bool,
+) -> Candidate:
     absent = tuple(
         Failure("architecture", f"{kernel.name} does not run on {arch}", None, None, {})
         for kernel in route.kernels
         if not kernel.runs_on(arch)
     )
     unmet = tuple(_failures("requires", route.requires, env))
-    unpreferred = tuple(_failures("prefer", route.prefer, env))
+    unpreferred = tuple(_failures("prefer", route.prefer, env)) if ordered else ()
+    correct = not absent and not unmet
     return Candidate(
         route=index,
-        kernels=tuple(kernel.name for kernel in route.kernels),
+        name=route.of(dtype).name,
+        kernels=tuple(kernel.of(dtype).name for kernel in route.kernels),
         reason=route.reason,
-        correct=not absent and not unmet,
+        correct=correct,
         failures=(*absent, *unmet, *unpreferred),
+        terms=_terms(route, env, tuning) if correct and not ordered else {},
     )
+
+
+def _terms(route: Route, env: Mapping[str, int], tuning: Tuning) -> dict[str, float]:
+    """What the predicted time of a route is made of."""
+    found = dict.fromkeys((*TERMS, "limit"), 0.0)
+    for kernel, effort in zip(route.kernels, route.efforts or (), strict=True):
+        numbers = (formula.evaluate(env) for formula in effort.formulas)
+        quantities = tuning.terms(effort.unit, effort.slots, env["SMS"], *numbers)
+        constants = tuning.kernels.get(kernel.name, UNKNOWN)
+        parts = [c * quantity for c, quantity in zip(constants, quantities, strict=True)]
+        for name, part in zip(TERMS, parts, strict=True):
+            found[name] += part
+        total = sum(parts)
+        found["limit"] += max(tuning.least(quantities) - total, 0.0) + TIE * total
+    return found
 
 
 def _failures(name: str, predicate: Expr, env: Mapping[str, int]) -> Iterator[Failure]:

@@ -6,13 +6,14 @@ bytes, 1 .. 1024 SMs), from the conditions as emitted (:mod:`ptxgen.dispatch.rea
 =========  ======================================================================
 current    the checked-in code is what the tables say
 derived    what follows from the variables is computed as the space says
-coverage   some route matches
-requires   a match implies the ``requires`` of every kernel of the route
+coverage   some route is a candidate
+requires   a candidate has the ``requires`` of every kernel of its route
 launch     kernels, grids and scratch are those of the specs
 grid       1 <= grid <= 2^31 - 1
 scratch    0 <= bytes <= WORKSPACE_MAX, of each scratch memory
 index      no 32-bit quantity of a kernel overflows wherever its ``requires`` holds
-reachable  the route is taken by some problem (no route is dead)
+reachable  the route is a candidate for some problem (no route is dead); of routes that are taken
+           in order: it is taken
 =========  ======================================================================
 
 A proof is by refutation with z3 (see :mod:`ptxgen.dispatch.solver`). A problem that refutes
@@ -34,7 +35,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxgen.dispatch import emit, read
-from ptxgen.dispatch.choice import Dispatch
+from ptxgen.dispatch.choice import Dispatch, by_architecture
 from ptxgen.dispatch.emit import Table
 from ptxgen.dispatch.solver import Interval, Linear
 from ptxgen.errors import SpecError
@@ -119,7 +120,7 @@ def _prove(of: Iterable[Table] | None, effort: int) -> Iterator[Result]:
         took = time.perf_counter() - began
         yield Result("current", "generated", (), "", not stale, took, detail)
     known: dict[Space, Verdicts] = {}
-    for table in emit.every() if of is None else of:
+    for table in emit.tables() if of is None else of:
         source = emit.sources([table])[f"{table.module}.py"]
         verdicts = known.setdefault(table.space, {})
         yield from prove_source(table, source, effort, verdicts)
@@ -139,7 +140,8 @@ def prove_source(
     namespace: dict[str, Any] = {}
     exec(compile(source, f"{table.module}.py", "exec"), namespace)
     for function in read.functions(source, table.space):
-        yield from _prove_function(prover, function, namespace[function.name])
+        compiled = by_architecture(namespace["candidates"])[function.name]
+        yield from _prove_function(prover, function, compiled)
 
 
 def _prove_function(
@@ -174,7 +176,7 @@ def _prove_function(
     yield result("coverage", "", lambda: _covered(prover, conditions))
     for i, branch in enumerate(branches):
         taken = [branch.condition]
-        chosen = [*taken, *(~c for c in conditions[:i])]
+        chosen = [*taken, *(~c for c in conditions[:i] if table.ordered)]
         route = table.routes[branch.route]
         subject = f"route {branch.route} ({route.name})"
 
@@ -187,8 +189,7 @@ def _prove_function(
 
         names = tuple(kernel.name for kernel in route.kernels)
         same = all_of(
-            emitted.eq(kernel.grid)
-            for emitted, kernel in zip(branch.grids, route.kernels, strict=False)
+            emitted.eq(step.grid) for emitted, step in zip(branch.grids, route.steps, strict=False)
         )
         same = same & all_of(
             emitted.eq(size)
@@ -206,11 +207,11 @@ def _prove_function(
         goals += [("scratch", legal)] if branch.scratch else []
         for goal, predicate in goals:
             yield result(goal, subject, functools.partial(when_taken, predicate))
-        for kernel in route.kernels:
-            for text, largest, limit in kernel.index_bounds:
-                what = f"route {branch.route} ({kernel.name}): {text} <= {limit}"
+        for step in route.steps:
+            for text, largest, limit in step.index_bounds:
+                what = f"route {branch.route} ({step.kernel.name}): {text} <= {limit}"
                 goal_holds = (largest >= 0) & (largest <= limit)
-                yield result("index", what, implied([kernel.requires], goal_holds))
+                yield result("index", what, implied([step.requires], goal_holds))
     yield from _prove_reachable(prover, function, compiled, result)
 
 
@@ -267,7 +268,8 @@ def _prove_reachable(
             yield result("reachable", subject, _failed(dead))
         else:
             i = emitted[index]
-            premises = [branches[i].condition, *(~b.condition for b in branches[:i])]
+            before = branches[:i] if table.ordered else ()
+            premises = [branches[i].condition, *(~b.condition for b in before)]
             yield result("reachable", subject, functools.partial(prover.satisfiable, premises))
 
 
@@ -277,11 +279,11 @@ def _witnesses(prover: Prover, compiled: Dispatch, wanted: int) -> dict[int, Sha
     shapes = prover.shapes(seed=1)
     for _ in range(SAMPLES):
         shape = next(shapes)
-        choice = compiled(*(shape[name] for name in prover.table.space.arguments))
-        if choice is not None and choice.route not in found:
-            found[choice.route] = shape
-            if len(found) == wanted:
-                break
+        arguments = (shape[name] for name in prover.table.space.arguments)
+        for candidate in compiled(*arguments, time=lambda *effort: 0.0):
+            found.setdefault(candidate.choice.route, shape)
+        if len(found) == wanted:
+            break
     return found
 
 
@@ -304,7 +306,10 @@ class Prover:
         """Random problems of this table, crowded at the borders of its predicates."""
         formulas = list(self._aliases.values())
         for route in self.table.routes:
-            formulas += [emit.condition(route), *(kernel.grid for kernel in route.kernels)]
+            formulas += [
+                emit.condition(self.table, route),
+                *(step.grid for step in route.steps),
+            ]
         return shapes(self.table.space, formulas, seed)
 
     def implies(self, premises: Iterable[Expr], goal: Expr) -> Verdict:

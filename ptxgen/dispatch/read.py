@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, Expr, all_of, any_of, ceil_div, const, maximum, minimum, select, var
-from ptxgen.spec import Space
+from ptxgen.spec import ARCHITECTURES, Space
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One ``if condition: return Choice(...)`` of the code."""
+    """One ``if condition:`` of the code, and the candidate that it yields."""
 
     route: int
     condition: Expr
     kernels: tuple[str, ...]
     grids: tuple[Expr, ...]
     scratch: tuple[Expr, ...]
+    archs: tuple[str, ...] = tuple(ARCHITECTURES)
 
 
 @dataclass(frozen=True)
 class Function:
-    """A dispatch function: the architectures that it serves and its branches, in order.
+    """A dispatch function as some architectures see it: these, and its branches, in order.
 
     ``derived``: how it computes the derived variables of its space that it needs.
     """
@@ -36,52 +37,106 @@ class Function:
 
 
 def functions(source: str, space: Space) -> list[Function]:
-    """The dispatch functions over ``space`` of a generated module; SpecError for code of another
-    form.
+    """The dispatch function over ``space`` of a generated module, once for each class of
+    architectures that have the same branches; SpecError for code of another form.
     """
-    tree = ast.parse(source)
-    served: dict[str, list[str]] = {}
-    for node in tree.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict):
-            for key, value in zip(node.value.keys, node.value.values, strict=True):
-                assert isinstance(key, ast.Constant) and isinstance(value, ast.Name)
-                served.setdefault(value.id, []).append(str(key.value))
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return [_function(node, tuple(served.get(node.name, ())), space) for node in found]
+    sets: dict[str, tuple[str, ...]] = {}
+    body: list[ast.stmt] = []
+    for statement in ast.parse(source).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(args=[some])):
+                sets[name] = ast.literal_eval(some)
+            case ast.FunctionDef():
+                body.append(statement)
+            case ast.Expr() | ast.ImportFrom():
+                continue
+            case _:
+                raise _unexpected(statement)
+    (node,) = body
+    assert isinstance(node, ast.FunctionDef)
+    derived, branches = _function(node, sets, space)
+    classes: dict[tuple[int, ...], list[str]] = {}
+    for arch in ARCHITECTURES:
+        own = tuple(i for i, branch in enumerate(branches) if arch in branch.archs)
+        classes.setdefault(own, []).append(arch)
+    return [
+        Function(archs[0], tuple(archs), derived, tuple(branches[i] for i in own))
+        for own, archs in classes.items()
+    ]
 
 
-def _function(node: ast.FunctionDef, archs: tuple[str, ...], space: Space) -> Function:
+def _function(
+    node: ast.FunctionDef, sets: Mapping[str, tuple[str, ...]], space: Space
+) -> tuple[dict[str, Expr], list[Branch]]:
     names = {name.lower(): var(name) for name in space.names}
     arguments = tuple(argument.arg.upper() for argument in node.args.args)
-    if arguments != space.arguments:
+    if arguments != ("ARCH", *space.arguments, "TIME"):
         raise SpecError(f"{node.name} takes {arguments}, its space has {space.arguments}")
     derived: dict[str, Expr] = {}
     branches = []
+    given: list[ast.stmt] = []  # of a candidate that is always yielded
     for statement in node.body:
         match statement:
             case ast.Expr(value=ast.Constant()):
                 continue  # the docstring
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in _LOCAL:
                 expr = _expr(value, names)
                 if name.upper() in space.names:
                     derived[name.upper()] = expr
                 else:
                     names[name] = expr
-            case ast.If(test=test, body=[ast.Return(value=ast.Call() as call)], orelse=[]):
-                branches.append(_branch(_expr(test, names), call, names))
-            case ast.Return(value=ast.Call() as call):
-                branches.append(_branch(TRUE, call, names))
-                break
-            case ast.Return(value=ast.Constant(value=None)):
+            case ast.If(test=test, body=body, orelse=[]):
+                archs, condition = _guarded(test, sets, names)
+                branches.append(replace(_branch(condition, body, names), archs=archs))
+            case ast.Return(value=None):
                 break
             case _:
+                given.append(statement)
+                if isinstance(statement, ast.Expr):  # a yield
+                    branches.append(_branch(TRUE, given, names))
+                    given = []
+    if given:
+        raise _unexpected(given[0])
+    return derived, branches
+
+
+def _guarded(
+    test: ast.expr, sets: Mapping[str, tuple[str, ...]], names: Mapping[str, Expr]
+) -> tuple[tuple[str, ...], Expr]:
+    """The architectures that a condition begins with, and what else it asks."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=[first, *others]):
+            archs, condition = _guarded(first, sets, names)
+            return archs, all_of((condition, *(_expr(other, names) for other in others)))
+        case ast.Compare(
+            left=ast.Name(id="arch"), ops=[ast.In()], comparators=[ast.Name(id=name)]
+        ) if name in sets:
+            return sets[name], TRUE
+    return tuple(ARCHITECTURES), _expr(test, names)
+
+
+_LOCAL = ("us", "choice")
+"""What a branch calls its predicted time, of which nothing is proved, and its choice."""
+
+
+def _branch(condition: Expr, body: Sequence[ast.stmt], names: Mapping[str, Expr]) -> Branch:
+    found: ast.expr | None = None
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="us")]) | ast.AugAssign(target=ast.Name(id="us")):
+                continue
+            case ast.Assign(targets=[ast.Name(id="choice")], value=value):
+                found = value
+            case ast.Expr(value=ast.Yield(value=ast.Call(args=[_, chosen]))):
+                found = chosen if isinstance(chosen, ast.Call) else found
+            case ast.Return(value=None):
+                continue
+            case _:
                 raise _unexpected(statement)
-    return Function(node.name, archs, derived, tuple(branches))
-
-
-def _branch(condition: Expr, call: ast.Call, names: Mapping[str, Expr]) -> Branch:
-    match call.args:
-        case [route, kernels, ast.Tuple(elts=grids), ast.Tuple(elts=scratch)]:
+    match found:
+        case ast.Call(
+            args=[route, kernels, ast.Tuple(elts=grids), ast.Tuple(elts=scratch)], keywords=[]
+        ):
             return Branch(
                 ast.literal_eval(route),
                 condition,
@@ -89,7 +144,7 @@ def _branch(condition: Expr, call: ast.Call, names: Mapping[str, Expr]) -> Branc
                 tuple(_expr(grid, names) for grid in grids),
                 tuple(_expr(size, names) for size in scratch),
             )
-    raise _unexpected(call)
+    raise _unexpected(body[-1])
 
 
 def _expr(node: ast.expr, names: Mapping[str, Expr]) -> Expr:

@@ -86,6 +86,8 @@ FMA64 = Contract(
     activations=False,
 )
 TC16 = Contract("tc16", 1, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending", "tc")
+COPY = Contract("copy", 1, "every bit as it is", "any")
+"""The contract of kernels that only move numbers: they serve beside those of any other."""
 CONTRACTS = {
     "simt": {"f32": FMA, "f64": FMA64, "bf16": FMA, "f16": FMA},
     "tc": {"bf16": TC16, "f16": TC16},

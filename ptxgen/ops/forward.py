@@ -55,7 +55,7 @@ def linear(
     ``stream``: a handle, a torch or CuPy stream, or an object with ``__cuda_stream__``; default:
     the current stream of the arguments' framework. Nothing waits, except that NumPy arrays
     are computed on the default device (:class:`ptxgen.use_device`) and copied back.
-    ``kernel``: forces the route that starts with this kernel (tests, debugging): refused unless
+    ``kernel``: forces the route of this name (tests, debugging): refused unless
     its ``requires`` admits the problem. The bits stay the same.
 
     Nothing is recorded for autograd: arguments that require grad are refused while grad mode

@@ -18,11 +18,12 @@ from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, OPERATIONS, TIERS, Op
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
 from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
 from ptxgen.numerics.signature import BATCH, DIM_MAX, Signature
+from ptxgen.ops.launch import routes_by_name
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.views import alignment, contiguous_copy, leading
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BATCH_MAX, BIAS_F32, OUT_F32, Problem
-from ptxgen.tiles import SPECS, TABLES
+from ptxgen.tiles import TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
 
 RESULT_F32 = frozenset({"linear_wgrad"})
@@ -125,7 +126,8 @@ def read(
     if bias is not None:
         _check_bias(bias)
     kernel = options.get("kernel")
-    prefer = getattr(SPECS.get(kernel), "layout", None) if kernel else None
+    forced = routes_by_name().get(kernel) if kernel else None
+    prefer = getattr(forced[0].main, "layout", None) if forced else None
     a, b = (views[name] for name in names)
     form, shape = signature.forms[options["layout"]]["out"], inferred.results[0]
     batch = shape[:-2] if form.startswith(BATCH) else ()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, partial
-from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ptxgen.dispatch import Choice, choose
 from ptxgen.errors import DeviceError, OptionError
@@ -28,7 +27,7 @@ def remember(memo: dict[_Key, _Value], key: _Key, value: _Value) -> None:
 
 
 def launch(problem: Problem, device: Device, kernel: str | None) -> Launch:
-    """A launch for ``problem``, from the memo or prepared; ``kernel`` forces one.
+    """A launch for ``problem``, from the memo or prepared; ``kernel`` forces a route by its name.
 
     Raises OptionError when ``kernel`` does not serve the problem, and CompileError or
     DeviceError when the kernel cannot be built or loaded.
@@ -43,22 +42,32 @@ def launch(problem: Problem, device: Device, kernel: str | None) -> Launch:
 
 def prepare(problem: Problem, device: Device, kernel: str | None) -> Launch:
     """As :func:`launch`, past the memo: what is prepared lives as long as its user wants it."""
-    arch = architecture(device)
     if kernel is None:
-        choice = choose(
-            problem.table,
-            dict(problem.values),
-            arch=arch,
-            sms=problem.share(device.sms),
-            dtype=problem.dtype,
-            gpu=device.gpu,
-            what=str(problem),
-        )
-        route = route_of(problem, choice)
-    else:
-        route, choice = forced(problem, arch, device.sms, kernel)
-    if prod(problem.batch) > 1 and not all(spec.batched for spec in route.kernels):
-        raise OptionError(f"kernel {route.name} does not serve {problem}: it takes no batches")
+        return ready(problem, device, choose(problem.table, **question(problem, device)))
+    return _built(problem, device, *forced(problem, architecture(device), device.sms, kernel))
+
+
+def question(problem: Problem, device: Device) -> dict[str, Any]:
+    """What the dispatcher is asked besides the table."""
+    return {
+        "values": dict(problem.values),
+        "arch": architecture(device),
+        "sms": device.sms,
+        "dtype": problem.dtype,
+        "gpu": device.gpu,
+        "rates": device.rates,
+        "count": problem.count,
+        "what": str(problem),
+    }
+
+
+def ready(problem: Problem, device: Device, choice: Choice) -> Launch:
+    """What the dispatcher chose, compiled, loaded and ready to be fired."""
+    route = TABLES[problem.table].routes[choice.route].of(problem.dtype)
+    return _built(problem, device, route, choice)
+
+
+def _built(problem: Problem, device: Device, route: Route, choice: Choice) -> Launch:
     environment = TABLES[problem.table].space.environment(problem.given(device.sms))
     values = problem.parameters(environment)
     fired = (*problem.pointers, *route.scratch)
@@ -102,18 +111,10 @@ def architecture(device: Device) -> str:
     return found.name
 
 
-def route_of(problem: Problem, choice: Choice) -> Route:
-    """The route that was chosen, as kernels of the problem's dtype."""
-    for route in TABLES[problem.table].routes:
-        twin = route.of(problem.dtype)
-        if tuple(kernel.name for kernel in twin.kernels) == choice.kernels:
-            return twin
-    raise AssertionError(f"a dispatcher names routes of its table, not {choice.kernels}")
-
-
 def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | float]) -> Parameters:
     """The parameters of one launch: ``fired`` names the pointers that it will be fired with."""
     abi = step.kernel.abi
+    values = step.parameters(values)
 
     def which(param: Param) -> int | None:
         name = step.bound(param.name)
@@ -149,7 +150,7 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
 
 
 def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, Choice]:
-    """The route whose first kernel is ``kernel``, and its launch numbers.
+    """The route that is named ``kernel``, and its launch numbers.
 
     A kernel returns the bits of whatever its parameters state, so the routes of all tables over
     spaces of the same variables are looked through. Raises OptionError unless the kernel is
@@ -159,22 +160,24 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 
     from ptxgen.dispatch.emit import conjuncts
 
-    routes = _by_first_kernel(tuple(TABLES))
-    if kernel not in SPECS:
+    routes = routes_by_name()
+    if kernel in SPECS and kernel not in routes:
+        names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
+        raise OptionError(
+            f"kernel is {kernel!r}, which only serves with others; takes the name of a route: "
+            f"{' or '.join(names)}"
+        )
+    if kernel not in routes:
         near = difflib.get_close_matches(str(kernel), routes, 3) or sorted(routes)[:3]
         raise OptionError(f"kernel is {kernel!r}, which is unknown; takes for example {near}")
-    if kernel not in routes:
-        firsts = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
-        raise OptionError(
-            f"kernel is {kernel!r}, which only follows another; takes the first of a route: "
-            f"{' or '.join(firsts)}"
-        )
     route, key, takes = routes[kernel]
     space = TABLES[problem.table].space
     what = f"kernel {kernel} does not serve {problem} on {arch}"
     if takes != problem.dtype:
         raise OptionError(f"{what}: it takes {takes}, got {problem.dtype}")
-    if key != problem.table and (reason := _unlike(route.kernels[0], key, problem)):
+    if problem.count > 1 and not route.batched:
+        raise OptionError(f"{what}: it takes no batches")
+    if key != problem.table and (reason := _unlike(route.main, key, problem)):
         raise OptionError(f"{what}: {reason}")
     for spec in route.kernels:
         if not spec.runs_on(arch):
@@ -189,21 +192,25 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
         raise OptionError(f"{what}: it requires {failures}")
     choice = Choice(
         route=-1,
-        kernels=tuple(spec.name for spec in route.kernels),
-        grids=tuple(spec.grid.evaluate(env) for spec in route.kernels),
+        kernels=route.names,
+        grids=tuple(step.grid.evaluate(env) for step in route.steps),
         scratch=tuple(size.evaluate(env) for size in route.scratch.values()),
     )
     return route, choice
 
 
+def routes_by_name() -> dict[str, tuple[Route, Key, str]]:
+    """The routes of all tables for every dtype, with the table and the dtype, by name."""
+    return _by_name(tuple(TABLES))
+
+
 @cache
-def _by_first_kernel(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
-    """The routes of ``tables`` for every dtype, with the table and the dtype, by first kernel."""
+def _by_name(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
     return {
         twin.name: (twin, key, dtype)
         for key in tables
         for dtype in TABLES[key].dtypes
-        for twin in (route.of(dtype) for route in TABLES[key].routes)
+        for twin in (route.of(dtype) for route in TABLES[key].named.values())
     }
 
 
@@ -211,7 +218,7 @@ def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
     """Why a kernel of another table cannot serve ``problem``; empty if it can."""
     if TABLES[table].space.arguments != TABLES[problem.table].space.arguments:
         return f"it serves {TABLES[table].space.name}"
-    wanted = next(iter(TABLES[problem.table].routes)).kernels[0]
+    wanted = next(iter(TABLES[problem.table].routes)).main
     if spec.tier != wanted.tier:
         return f"it is of tier {spec.tier!r}; pass tier={spec.tier!r} (got {wanted.tier!r})"
     if spec.contract != wanted.contract:

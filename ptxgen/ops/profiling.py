@@ -105,7 +105,7 @@ def profile(
     activation: str | None = None,
     lines: bool = False,
 ) -> Profile:
-    """Runs the route that starts with ``kernel`` on the CPU device and counts what it does.
+    """Runs the route that is named ``kernel`` on the CPU device and counts what it does.
 
     ``m``, ``n``, ``k`` are those of the product ``C[m, n] = A[m, k] . B[k, n]`` that the kernel
     computes, its operands packed and stored as its layout says. ``op``: the operation whose plan
@@ -116,7 +116,7 @@ def profile(
     Counts do not depend on the operands' values, nor on the machine.
     :mod:`ptxgen.interp.run.profile` says what is counted, and by which models.
 
-    Raises OptionError for a kernel that starts no route or does not serve the problem, and
+    Raises OptionError for a kernel that names no route or does not serve the problem, and
     ShapeError for sizes that are not at least 1.
 
     >>> import ptxgen
@@ -194,7 +194,7 @@ def _align(nbytes: int) -> int:
 
 
 def _route(kernel: str, op: str | None) -> tuple[Route, str, Key, str]:
-    """The route that starts with ``kernel``, an operation, its table, and the dtype."""
+    """The route that is named ``kernel``, an operation, its table, and the dtype."""
     import difflib
 
     from ptxgen.tiles import SPECS, TABLES
@@ -214,14 +214,14 @@ def _route(kernel: str, op: str | None) -> tuple[Route, str, Key, str]:
         and any(product.layout == key[0] for product in operation.products.values())
     ]
     if not found:
-        firsts = dict.fromkeys(route.name for route, *_ in twins)
+        routes = dict.fromkeys(route.name for route, *_ in twins)
         if kernel in SPECS:
-            before = [r.name for r, *_ in twins if any(spec.name == kernel for spec in r.kernels)]
+            used = [r.name for r, *_ in twins if any(spec.name == kernel for spec in r.kernels)]
             raise OptionError(
-                f"{kernel} only follows another kernel; takes the first of a route, such as "
-                f"{' or '.join(before[:2])}"
+                f"{kernel} only serves with other kernels; takes the name of a route, such as "
+                f"{' or '.join(used[:2])}"
             )
-        near = difflib.get_close_matches(str(kernel), firsts, 3) or [*firsts][:3]
+        near = difflib.get_close_matches(str(kernel), routes, 3) or [*routes][:3]
         raise OptionError(f"there is no kernel {kernel!r}; takes for example {', '.join(near)}")
     if op is None:
         return found[0]

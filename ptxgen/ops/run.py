@@ -15,6 +15,7 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, GradError, OptionError
 from ptxgen.numerics.signature import Signature
+from ptxgen.ops import autotune
 from ptxgen.ops.launch import launch, remember
 from ptxgen.ops.op import Op
 from ptxgen.runtime import (
@@ -185,9 +186,16 @@ def careful(
     call.stage()
     views = call.views
     pointers = [views[name].ptr if name in views else 0 for name in signature.arguments]
-    prepared.fire(call.stream, *pointers, *(target.ptr for target in written))
+    pointers += [target.ptr for target in written]
+    found, timing = None, kernel is None and autotune.enabled()
+    if timing:
+        sizes = [_nbytes(target) for target in written]
+        found = autotune.tuned(problem, call.device, call.stream, pointers, sizes)
+        prepared = found or prepared
+    prepared.fire(call.stream, *pointers)
     result = call.finish()
-    _learn(memo, key, [views.get(name) for name in signature.arguments], written, prepared.fire)
+    if found is not None or not timing:  # else it is still to be timed
+        _learn(memo, key, [views.get(name) for name in signature.arguments], written, prepared.fire)
     return result
 
 

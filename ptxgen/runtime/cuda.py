@@ -15,11 +15,14 @@ import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from ptxgen.errors import DeviceError, NoGpuError
 from ptxgen.runtime.device import Device
 from ptxgen.runtime.launch import MAP_BYTES, Function, Launch, Parameters, TensorBox
+from ptxgen.spec import standing_for
+from ptxgen.spec.effort import TYPICAL, Rates
 
 _NO_GPU = 'ptxgen.use_device("cpu") runs the same kernels without one, slowly'
 
@@ -118,8 +121,30 @@ def pointer_device(ptr: int) -> int:
     return index.value
 
 
+def rates(compute: tuple[int, int], max_shared: int, get: Callable[[str], int]) -> Rates | None:
+    """What the driver says of a GPU: ``get`` reads an attribute; None where no kernel runs on it.
+
+    What it does not say (some newer GPUs report no memory clock) is that of a typical GPU.
+    """
+    found = standing_for(compute, max_shared)
+    if found is None:
+        return None
+    typical = TYPICAL[found.name]
+    clock = get("CLOCK_RATE") / 1e6  # kHz
+    memory = 2 * get("MEMORY_CLOCK_RATE") * get("GLOBAL_MEMORY_BUS_WIDTH") / 8 / 1e3  # bytes a µs
+    l2 = get("L2_CACHE_SIZE")
+    return replace(
+        typical,
+        clock=clock or typical.clock,
+        memory=memory or typical.memory,
+        l2=float(l2) or typical.l2,
+    )
+
+
 class CudaDevice(Device):
     """A GPU, in its primary context (created at first use, shared with the CUDA runtime)."""
+
+    can_time = True
 
     def __init__(self, index: int) -> None:
         cu = driver()
@@ -132,13 +157,16 @@ class CudaDevice(Device):
 
         self._probes: list[tuple[Any, ctypes.c_void_p, tuple[Any, ...]]] = []
         name = _call("reading the name", cu.cuDeviceGetName, 256, self._handle)
+        compute = get("COMPUTE_CAPABILITY_MAJOR"), get("COMPUTE_CAPABILITY_MINOR")
+        max_shared = get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         super().__init__(
             "cuda",
             index,
             name=name.split(b"\0")[0].decode(),
-            compute=(get("COMPUTE_CAPABILITY_MAJOR"), get("COMPUTE_CAPABILITY_MINOR")),
+            compute=compute,
             sms=get("MULTIPROCESSOR_COUNT"),
-            max_shared=get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            max_shared=max_shared,
+            rates=rates(compute, max_shared, get),
         )
 
     @functools.cached_property
@@ -310,6 +338,48 @@ class CudaDevice(Device):
         if status == 0 and cells[2] == 0:
             status = library.cuStreamGetId(handle, where[0])
         return status
+
+    @property
+    def identity(self) -> str:
+        """See :meth:`Device.identity`."""
+        version = _call("reading the driver's version", driver().cuDriverGetVersion)
+        return f"{super().identity}, driver API {version}"
+
+    def capturing(self, stream: int) -> bool:
+        """See :meth:`Device.capturing`."""
+        return self.lane(stream)[1] != 0
+
+    def timed(
+        self, work: Sequence[Callable[[], None]], stream: int, rounds: int
+    ) -> list[list[float]]:
+        """See :meth:`Device.timed`."""
+        cu = driver()
+        flushed = 2 * int(self.rates.l2 if self.rates else 1 << 27)
+        with self.current():
+            flush = self.alloc(flushed)
+            plain = cu.CUevent_flags.CU_EVENT_DEFAULT
+            pairs = [
+                [_call("creating an event", cu.cuEventCreate, plain) for _ in range(2)]
+                for _ in range(len(work) * rounds)
+            ]
+            try:
+                for run in work:
+                    run()
+                events = iter(pairs)
+                for number in range(rounds):
+                    for run in work:
+                        begin, end = next(events)
+                        self.memset(flush, number, flushed, stream)
+                        _call("recording an event", cu.cuEventRecord, begin, stream)
+                        run()
+                        _call("recording an event", cu.cuEventRecord, end, stream)
+                self.synchronize(stream)
+                us = [1e3 * _call("reading a time", cu.cuEventElapsedTime, *pair) for pair in pairs]
+            finally:
+                for event in (event for pair in pairs for event in pair):
+                    _call("destroying an event", cu.cuEventDestroy, event)
+                self.free(flush)
+        return [us[i :: len(work)] for i in range(len(work))]
 
     def order(self, stream: int, after: int) -> None:
         """See :meth:`Device.order`."""

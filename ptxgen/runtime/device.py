@@ -13,13 +13,14 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from ptxgen.errors import DeviceError
 from ptxgen.runtime.launch import Function, GenericLaunch, Launch, Parameters, TensorBox
 from ptxgen.runtime.workspace import Workspace
 from ptxgen.spec import ARCHITECTURES
+from ptxgen.spec.effort import Rates
 
 DEFAULT_SHARED_LIMIT = 48 * 1024
 """Dynamic shared memory, in bytes, that a kernel gets without asking (CUDA programming guide)."""
@@ -28,15 +29,18 @@ DEFAULT_SHARED_LIMIT = 48 * 1024
 class Device(ABC):
     """One device. Pointers and stream handles are ints.
 
-    ``image_kind`` says what it loads: "cubin", or "ptx".
+    ``image_kind`` says what it loads: "cubin", or "ptx"; ``can_time``, whether :meth:`timed` says
+    how long work takes.
 
     Attributes: ``kind``, ``index``, ``name``, ``compute`` (capability, such as (9, 0)),
     ``sms``, ``max_shared`` (the most dynamic shared memory of a block, in bytes),
+    ``rates`` (what it does a second, as far as its driver says),
     ``workspace``, the scratch memory of kernels on this device, and ``prepared``, launches that its
     users have ready, by keys of theirs: kept as long as the device, and theirs to bound.
     """
 
     image_kind: ClassVar[str] = "cubin"
+    can_time: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -47,8 +51,10 @@ class Device(ABC):
         compute: tuple[int, int],
         sms: int,
         max_shared: int,
+        rates: Rates | None = None,
     ) -> None:
         self.kind, self.index, self.name = kind, index, name
+        self.rates = rates
         self.compute, self.sms, self.max_shared = compute, sms, max_shared
         self.workspace = Workspace(self)
         self.prepared: dict[Any, Launch] = {}
@@ -78,8 +84,27 @@ class Device(ABC):
 
     @property
     def gpu(self) -> str:
-        """The name of the GPU whose measured tuning fits (:mod:`ptxgen.tiles.tunings`)."""
+        """The name of the GPU whose tuning fits (:mod:`ptxgen.tiles.tunings`)."""
         return self.name
+
+    @property
+    def identity(self) -> str:
+        """What times belong to: the device, and what drives it."""
+        return f"{self.name}, {self.sms} SMs"
+
+    def capturing(self, stream: int) -> bool:
+        """Whether work on ``stream`` is recorded into a graph instead of done."""
+        return False
+
+    def timed(
+        self, work: Sequence[Callable[[], None]], stream: int, rounds: int
+    ) -> list[list[float]]:
+        """The µs that each of ``work``, which enqueues on ``stream``, took in each of ``rounds``.
+
+        All take turns, each with a cold L2, after one round that does not count. Waits for the
+        device. Raises DeviceError where :attr:`can_time` is false.
+        """
+        raise DeviceError(f"{self} times nothing")
 
     def load(self, image: bytes, symbol: str, shared_bytes: int = 0) -> Function:
         """Loads ``symbol`` from a cubin and allows it ``shared_bytes`` of dynamic shared memory.

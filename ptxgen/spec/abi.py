@@ -81,7 +81,7 @@ def ptr(name: str, ctype: str, *, optional: bool = False) -> Param:
 
 @dataclass(frozen=True)
 class Abi:
-    """The parameter list of a kernel."""
+    """The parameter list of a kernel. Pointers come first: firing writes them in one go."""
 
     params: tuple[Param, ...]
 
@@ -92,6 +92,8 @@ class Abi:
         for p in self.params:
             if p.kind not in _KINDS or (p.kind == "map") != (p.box is not None):
                 raise SpecError(f"parameter {p.name}: kind {p.kind!r} with box {p.box}")
+        if tuple(p.name for p in self.pointers) != tuple(names[: len(self.pointers)]):
+            raise SpecError(f"parameters {names}: pointers come first")
 
     @cached_property
     def offsets(self) -> dict[str, int]:

@@ -16,6 +16,7 @@ from ptxgen.errors import OptionError, SpecError
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import Contract
 from ptxgen.spec.abi import Abi
+from ptxgen.spec.effort import Effort
 
 GRID_MAX = (1 << 31) - 1
 """Largest grid.x (CUDA programming guide, compute capabilities)."""
@@ -117,6 +118,9 @@ class KernelSpec(ABC):
     template: ClassVar[str]  # file name
     folder: ClassVar[Path | None] = None
     """Where the template is, if not in the package."""
+    prepares: ClassVar[bool] = False
+    """Whether it only brings operands into a form that the kernels behind it take. Then these,
+    not it, are what a route is known by."""
     meanings: ClassVar[Mapping[str, str]] = {
         "contract": "which bits it returns",
         "dtype": "of the operands",
@@ -169,6 +173,11 @@ class KernelSpec(ABC):
     @abstractmethod
     def grid(self) -> Expr:
         """CTAs (grid.x)."""
+
+    @property
+    def effort(self) -> Effort | None:
+        """What it has to do; None where routes are taken in order."""
+        return None
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

@@ -23,6 +23,7 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
+from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import (
     ALIGN_A,
     ALIGN_B,
@@ -34,6 +35,7 @@ from ptxgen.spec.gemm import (
     PARTIAL_SUMS,
     GemmSpec,
     abi,
+    reduction,
 )
 
 UNITS = ("mma", "fma")
@@ -284,6 +286,14 @@ class F64Spec(GemmSpec):
         return max(self.stages * self.stage, exchange)
 
     @property
+    def multiplier(self) -> str:
+        return f"{self.unit}64"
+
+    @property
+    def slots(self) -> int:
+        return self.ctas_per_sm
+
+    @property
     def grid(self) -> Expr:
         if self.persistent:
             return minimum(self.tiles, GRID_MAX)
@@ -391,6 +401,11 @@ class F64ReduceSpec(KernelSpec):
     @property
     def waits(self) -> bool:
         return True
+
+    @property
+    def effort(self) -> Effort:
+        steps = ceil_div(CHUNKS, self.batch)
+        return reduction(self.grid, steps, PARTIAL_SUMS * ITEM, M * N * ITEM, "fma64")
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

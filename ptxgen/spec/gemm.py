@@ -22,11 +22,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import Expr, ceil_div, maximum, minimum, select, var
+from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
 from ptxgen.numerics import activation
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import GRID_MAX, KernelSpec
+from ptxgen.spec.effort import Effort
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
 
 CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
@@ -226,3 +227,50 @@ class GemmSpec(KernelSpec):
         if self.split != "workspace":
             return {}
         return {"workspace": PARTIAL_SUMS * ITEMSIZE[self.contract.accumulator]}
+
+    @property
+    def multiplier(self) -> str:
+        """What multiplies, one of ``effort.UNITS``."""
+        return self.family
+
+    @property
+    def shared_by(self) -> tuple[int, int]:
+        """CTAs of a cluster along m and along n, which share what they load."""
+        return 1, 1
+
+    @property
+    def chains(self) -> int:
+        """Chunks that a CTA works on at a time."""
+        return 1
+
+    @property
+    def slots(self) -> int:
+        """CTAs that share an SM."""
+        return 1
+
+    @property
+    def effort(self) -> Effort:
+        high, wide = self.shared_by
+        apart = self.split in ("workspace", "cluster")  # each chunk has a CTA
+        length = CHUNK if apart else K
+        steps = ceil_div(length, self.bk)
+        if self.split == "slices":
+            steps = ceil_div(CHUNK, self.bk) * ceil_div(CHUNKS, self.chains)
+        tiles = self.tiles if high * wide == 1 else self.tiles * (high * wide)
+        item = ITEMSIZE[self.dtype]
+        partial = PARTIAL_SUMS * ITEMSIZE[self.contract.accumulator]
+        return Effort(
+            unit=self.multiplier,
+            slots=self.slots,
+            ctas=tiles * CHUNKS if apart else tiles,
+            steps=steps,
+            products=length * (self.bm * self.bn),
+            loads=self.tiles * K * ((self.bm * high + self.bn * wide) * item),
+            operands=(M + N) * K * item,
+            stores=partial if self.split == "workspace" else M * N * item,
+        )
+
+
+def reduction(grid: Expr, steps: Expr, partial: Expr, stores: Expr, unit: str) -> Effort:
+    """The effort of a kernel that adds ``partial`` bytes of partial sums, ``steps`` loads deep."""
+    return Effort(unit, 8, grid, steps, const(0), partial, partial, stores)

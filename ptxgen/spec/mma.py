@@ -219,6 +219,10 @@ class MmaSpec(GemmSpec):
 
     # -- derived --------------------------------------------------------------
     @property
+    def slots(self) -> int:
+        return self.ctas_per_sm
+
+    @property
     def threads(self) -> int:
         return (self.warps_m * self.warps_n + self.copiers) * WARP
 

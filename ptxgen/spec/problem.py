@@ -33,9 +33,10 @@ class Problem:
         """The variables by name, on a device with ``sms`` SMs."""
         return {**dict(self.values), "SMS": sms}
 
-    def share(self, sms: int) -> int:
-        """Its SMs on a device with ``sms``, which a batch shares: what it is routed by."""
-        return max(sms // prod(self.batch), 1)
+    @property
+    def count(self) -> int:
+        """How many there are in the batch."""
+        return prod(self.batch)
 
     def parameters(self, environment: Mapping[str, int]) -> dict[str, int | float]:
         """All scalars that parameters may be bound to, in lower case."""

@@ -8,8 +8,9 @@ from functools import cached_property
 from types import MappingProxyType
 
 from ptxgen.errors import SpecError
-from ptxgen.expr import Expr, all_of
+from ptxgen.expr import TRUE, Expr, all_of
 from ptxgen.spec.base import KernelSpec, check
+from ptxgen.spec.effort import Effort
 from ptxgen.spec.space import Space
 
 Key = tuple[str, ...]
@@ -22,10 +23,15 @@ class Step:
 
     A pointer parameter of the kernel is bound to the operand, result or scratch memory of its name,
     a scalar to the variable of its name in upper case, unless ``bind`` gives another name.
+
+    ``given``: variables that are something else for this kernel than for the problem, with what
+    they are, a formula over the problem's: if the kernel reads a copy of an operand, the copy's
+    pitch and alignment. All that the kernel says of itself is meant so, and is read from here.
     """
 
     kernel: KernelSpec
     bind: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    given: Mapping[str, Expr] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         unknown = set(self.bind) - {p.name for p in self.kernel.abi.params}
@@ -35,17 +41,54 @@ class Step:
         """What a parameter is bound to."""
         return self.bind.get(parameter, parameter)
 
+    @property
+    def grid(self) -> Expr:
+        """CTAs."""
+        return self.kernel.grid.substitute(self.given)
+
+    @property
+    def requires(self) -> Expr:
+        """Where the kernel is correct."""
+        return self.kernel.requires.substitute(self.given)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        """See :attr:`KernelSpec.index_bounds`."""
+        bounds = self.kernel.index_bounds
+        return tuple((text, value.substitute(self.given), limit) for text, value, limit in bounds)
+
     def scratch(self) -> dict[str, Expr]:
         """The scratch memory that the kernel uses, by the names it is bound to, in bytes."""
-        return {self.bound(name): size for name, size in self.kernel.scratch.items()}
+        sizes = self.kernel.scratch.items()
+        return {self.bound(name): size.substitute(self.given) for name, size in sizes}
+
+    @property
+    def effort(self) -> Effort | None:
+        """See :attr:`KernelSpec.effort`."""
+        effort = self.kernel.effort
+        return None if effort is None else effort.substitute(self.given)
+
+    def parameters(self, values: Mapping[str, int | float]) -> dict[str, int | float]:
+        """What the kernel is told, of ``values`` by their names in lower case."""
+        told = {name.upper(): int(value) for name, value in values.items()}
+        return {**values, **{n.lower(): e.evaluate(told) for n, e in self.given.items()}}
+
+    @property
+    def label(self) -> str:
+        """What routes are known by: the kernel, or what it prepares."""
+        if not self.kernel.prepares:
+            return self.kernel.name
+        pointers = (p.name for p in self.kernel.abi.pointers if p.name not in self.kernel.scratch)
+        return f"{self.kernel.family}_{''.join(map(self.bound, pointers))}"
 
 
 @dataclass(frozen=True, init=False)
 class Route:
     """One entry of a route table: the launches, in order, and when.
 
-    ``prefer`` says where this route is the fastest choice, as measured; ``reason`` says so
-    for people. The first route of a table whose ``requires`` and ``prefer`` hold is taken.
+    Of those routes of a table whose ``requires`` holds, that is taken which is predicted to be the
+    fastest (:attr:`efforts`). Where no effort is known, routes are taken in order, the first whose
+    ``prefer`` holds as well. ``reason`` says for people what a route is for.
     Kernels are given as they are, or as a :class:`Step` where parameters are bound otherwise. Those
     that name the same scratch memory share it: one writes what another reads.
     """
@@ -54,7 +97,9 @@ class Route:
     prefer: Expr
     reason: str
 
-    def __init__(self, steps: Iterable[KernelSpec | Step], prefer: Expr, reason: str) -> None:
+    def __init__(
+        self, steps: Iterable[KernelSpec | Step], prefer: Expr = TRUE, reason: str = ""
+    ) -> None:
         taken = tuple(s if isinstance(s, Step) else Step(s) for s in steps)
         object.__setattr__(self, "steps", taken)
         object.__setattr__(self, "prefer", prefer)
@@ -72,14 +117,40 @@ class Route:
         return tuple(step.kernel for step in self.steps)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(kernel.name for kernel in self.kernels)
+
+    @property
+    def main(self) -> KernelSpec:
+        """The kernel that the route is known by: the first that does more than prepare operands."""
+        return next((k for k in self.kernels if not k.prepares), self.kernels[0])
+
+    @property
     def name(self) -> str:
-        """The first kernel's name."""
-        return self.steps[0].kernel.name
+        """What the route is called: its main kernel's name, behind what is prepared for that.
+
+        Such as "simt_nn_f32_64x64x16_9d796a", or "realign_ab+simt_nn_f32_64x64x16_9d796a".
+        """
+        upto = self.kernels.index(self.main) + 1
+        return "+".join(step.label for step in self.steps[:upto])
 
     @property
     def requires(self) -> Expr:
         """Where all kernels of the route are correct."""
-        return all_of(kernel.requires for kernel in self.kernels)
+        return all_of(step.requires for step in self.steps)
+
+    @property
+    def batched(self) -> bool:
+        """Whether all its kernels take batches."""
+        return all(kernel.batched for kernel in self.kernels)
+
+    @cached_property
+    def efforts(self) -> tuple[Effort, ...] | None:
+        """What each kernel has to do; None if that of one is not known."""
+        found = tuple(step.effort for step in self.steps)
+        known = tuple(effort for effort in found if effort is not None)
+        return known if len(known) == len(found) else None
 
     @cached_property
     def scratch(self) -> dict[str, Expr]:
@@ -89,10 +160,6 @@ class Route:
             for name, size in step.scratch().items():
                 found.setdefault(name, size)
         return found
-
-    def preferred(self, prefer: Expr, reason: str) -> Route:
-        """This route where ``prefer`` says."""
-        return Route(self.steps, prefer, reason)
 
     def of(self, dtype: str) -> Route:
         """This route's twin for operands of another dtype."""
@@ -116,12 +183,15 @@ class RouteTable:
         if not self.routes or not self.dtypes:
             raise SpecError(f"a table of {self.space.name!r} has no routes, or serves no dtype")
 
-    def twins(self, names: Iterable[str], dtype: str) -> tuple[str, ...]:
-        """The names that kernels of the first dtype have for another."""
-        if dtype == self.dtypes[0]:
-            return tuple(names)
-        known = {kernel.name: kernel for route in self.routes for kernel in route.kernels}
-        return tuple(known[name].of(dtype).name for name in names)
+    @cached_property
+    def named(self) -> dict[str, Route]:
+        """The routes by name. SpecError for two of one name that differ in more than ``prefer``."""
+        found: dict[str, Route] = {}
+        for route in self.routes:
+            other = found.setdefault(route.name, route)
+            same = route.steps == other.steps
+            check(same, route.name, "one name, other steps", route.reason, other.reason)
+        return found
 
     def kernels(self) -> Iterable[KernelSpec]:
         """All kernels of all dtypes."""

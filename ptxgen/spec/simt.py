@@ -19,6 +19,7 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
+from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import (
     ALIGN_A,
     ALIGN_B,
@@ -30,6 +31,7 @@ from ptxgen.spec.gemm import (
     PARTIAL_SUMS,
     GemmSpec,
     abi,
+    reduction,
 )
 
 SPLITS = ("none", "slices", "workspace")
@@ -92,6 +94,7 @@ class SimtSpec(GemmSpec):
 
     family: ClassVar[str] = "simt"
     template: ClassVar[str] = "simt/gemm.cu.j2"
+    multiplier: ClassVar[str] = "fma"
 
     def __post_init__(self) -> None:
         for what in ("bm", "bn", "bk", "tm", "tn", "lanes_m", "warps_m", "warps_n", "slices"):
@@ -309,6 +312,14 @@ class SimtSpec(GemmSpec):
         return self.warps_m * self.warps_n * self.lanes
 
     @property
+    def slots(self) -> int:
+        return self.ctas_per_sm
+
+    @property
+    def chains(self) -> int:
+        return self.slices
+
+    @property
     def threads(self) -> int:
         return self.slice_threads * self.slices
 
@@ -443,6 +454,11 @@ class ReduceSpec(KernelSpec):
     @property
     def grid(self) -> Expr:
         return ceil_div(M * N, self.cta_threads * self.outputs)
+
+    @property
+    def effort(self) -> Effort:
+        steps = ceil_div(CHUNKS, self.batch)
+        return reduction(self.grid, steps, PARTIAL_SUMS * 4, M * N * ITEMSIZE[self.dtype], "fma")
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

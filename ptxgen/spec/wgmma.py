@@ -341,6 +341,10 @@ class WgmmaSpec(GemmSpec):
         return ceil_div(M, self.bm * self.cluster_m) * ceil_div(N, self.bn * self.cluster_n)
 
     @property
+    def shared_by(self) -> tuple[int, int]:
+        return self.cluster_m, self.cluster_n
+
+    @property
     def grid(self) -> Expr:
         if self.split == "cluster":
             return self.tiles * self.ctas

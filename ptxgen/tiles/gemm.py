@@ -28,7 +28,7 @@ _MODULES = {
 
 def _table(module: str, key: Key) -> RouteTable:
     routes: tuple[Route, ...] = importlib.import_module(f"ptxgen.tiles.{module}").ROUTES[key]
-    plan = PLANS[routes[0].kernels[0].contract.name][key[1]]
+    plan = PLANS[routes[0].main.contract.name][key[1]]
     return RouteTable(space(plan), routes, WIDTHS[key[2]])
 
 

@@ -1,22 +1,15 @@
-"""How lines of the FMA kernels' tables are written, whatever the operands' dtype."""
+"""How lines of the tables are written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from ptxgen.expr import TRUE, Expr
-from ptxgen.numerics.contract import M, N
-from ptxgen.spec import CHUNKS, SMS, Route
+from ptxgen.spec import KernelSpec, Route
 from ptxgen.spec.simt import SimtSpec
 
 Pair = tuple[int, int]
 Triple = tuple[int, int, int]
 Copies = tuple[str, str, str, str]
-
-SPLIT = CHUNKS > 1
-UNSPLIT = ~SPLIT
-NARROW = N <= 2048
-WIDE = N >= 4096
 
 
 def gemm(
@@ -65,25 +58,11 @@ def gemm(
     )
 
 
-def fills(spec: SimtSpec, quarters: int) -> Expr:
-    """The tiles of ``spec`` are at least ``quarters`` / 4 of the SMs."""
-    return spec.tiles * 4 >= SMS * quarters
+def routes(kernels: Iterable[KernelSpec], reason: str, *then: KernelSpec) -> tuple[Route, ...]:
+    """A route for each kernel, followed by the kernels ``then``."""
+    return tuple(Route((kernel, *then), reason=reason) for kernel in kernels)
 
 
-def thin_split_route(spec: SimtSpec, limit: int, where: Expr = TRUE) -> Route:
-    """Few rows, a split reduction."""
-    return Route((spec,), SPLIT & (M <= limit) & where, f"M <= {limit}: chunks side by side")
-
-
-def thin_route(spec: SimtSpec, limit: int) -> Route:
-    """Few rows, one chain."""
-    return Route((spec,), (M <= limit) & WIDE, f"M <= {limit}: the weight streams once")
-
-
-def medium_route(spec: SimtSpec, where: Expr, quarters: int = 3) -> Route:
-    """Enough tiles for nearly every SM."""
-    return Route(
-        (spec,),
-        where & fills(spec, quarters),
-        f"the largest tile that gives {quarters}/4 of the SMs one",
-    )
+def last(kernel: KernelSpec) -> Route:
+    """The route that takes whatever no other does."""
+    return Route((kernel,), reason="everything else: any size, alignment and plan")

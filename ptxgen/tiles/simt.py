@@ -4,8 +4,8 @@ How to read a line: ``_gemm(layout, tile, thread, lanes, warps, stages, copies)`
 BM x BN x BK, the outputs per thread, the lanes of a warp, the warps of a slice, the stages
 of the shared-memory ring and how the operands travel (templates/simt/operand.cuh.j2).
 
-The ``prefer`` rules come from ``ptxgen bench kernels`` on an H200; docs/performance.md has
-the measurements. Bits do not hang on them. Three regimes:
+Which of them serves a problem is decided by predicted times (:mod:`ptxgen.tiles.tunings`); the
+order here says nothing. docs/performance.md has measurements. Three regimes:
 
 - *thin* (M <= 32): the weight's bandwidth decides; many bytes in flight, small tiles;
 - *medium*: the largest tile that still gives almost every SM one;
@@ -20,21 +20,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ptxgen.expr import TRUE
-from ptxgen.numerics.contract import K
-from ptxgen.spec import SMS, Key, Route
+from ptxgen.spec import Key, Route
 from ptxgen.spec.simt import ReduceSpec, SimtSpec
+from ptxgen.tiles import realign
 from ptxgen.tiles.lazy import Lazy
-from ptxgen.tiles.regimes import (
-    NARROW,
-    SPLIT,
-    UNSPLIT,
-    fills,
-    gemm,
-    medium_route,
-    thin_route,
-    thin_split_route,
-)
+from ptxgen.tiles.regimes import gemm, last, routes
 
 REDUCE = ReduceSpec()
 
@@ -48,103 +38,62 @@ COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, 
 _gemm = partial(gemm, COPIES, "f32")
 
 
-THIN_SPLIT: Lazy[str, tuple[Route, ...]] = Lazy(
+THIN_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
     {
         "NN": lambda: (
-            thin_split_route(
-                _gemm("NN", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2, NARROW
-            ),
-            thin_split_route(
-                _gemm("NN", (4, 32, 32), (1, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 4, NARROW
-            ),
-            thin_split_route(
-                _gemm("NN", (4, 32, 16), (2, 4), (2, 8), (1, 1), 4, "floats", slices=8), 4
-            ),
-            thin_split_route(
-                _gemm("NN", (8, 16, 32), (2, 2), (4, 8), (1, 1), 4, "kvector", slices=8), 8, NARROW
-            ),
-            thin_split_route(
-                _gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8), 8
-            ),
-            thin_split_route(
-                _gemm("NN", (16, 16, 32), (4, 4), (4, 4), (1, 1), 3, "kvector", slices=8),
-                16,
-                NARROW,
-            ),
-            thin_split_route(
-                _gemm("NN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "kvector", slices=8), 16
-            ),
-            thin_split_route(
-                _gemm("NN", (32, 16, 16), (4, 4), (8, 4), (1, 1), 4, "kvector", slices=8),
-                32,
-                NARROW,
-            ),
-            thin_split_route(
-                _gemm("NN", (32, 32, 16), (4, 8), (8, 4), (1, 1), 3, "kvector", slices=8), 32
-            ),
+            _gemm("NN", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8),
+            _gemm("NN", (4, 32, 32), (1, 4), (4, 8), (1, 1), 4, "kvector", slices=8),
+            _gemm("NN", (4, 32, 16), (2, 4), (2, 8), (1, 1), 4, "floats", slices=8),
+            _gemm("NN", (8, 16, 32), (2, 2), (4, 8), (1, 1), 4, "kvector", slices=8),
+            _gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8),
+            _gemm("NN", (16, 16, 32), (4, 4), (4, 4), (1, 1), 3, "kvector", slices=8),
+            _gemm("NN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "kvector", slices=8),
+            _gemm("NN", (32, 16, 16), (4, 4), (8, 4), (1, 1), 4, "kvector", slices=8),
+            _gemm("NN", (32, 32, 16), (4, 8), (8, 4), (1, 1), 3, "kvector", slices=8),
         ),
         "NT": lambda: (
-            thin_split_route(
-                _gemm("NT", (2, 16, 64), (1, 1), (2, 16), (1, 1), 3, "kvector", slices=8), 2, NARROW
-            ),
-            thin_split_route(
-                _gemm("NT", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8), 2
-            ),
-            thin_split_route(
-                _gemm("NT", (4, 16, 32), (1, 4), (4, 4), (1, 1), 4, "kvector", slices=8), 4, NARROW
-            ),
-            thin_split_route(
-                _gemm("NT", (4, 32, 32), (2, 4), (2, 8), (1, 1), 3, "kvector", slices=8), 4
-            ),
-            thin_split_route(
-                _gemm("NT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 8
-            ),
-            thin_split_route(
-                _gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8), 16
-            ),
-            thin_split_route(
-                _gemm("NT", (32, 8, 16), (8, 1), (4, 8), (1, 1), 4, "kvector", slices=8), 32, NARROW
-            ),
-            thin_split_route(
-                _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "kvector", slices=8), 32
-            ),
+            _gemm("NT", (2, 16, 64), (1, 1), (2, 16), (1, 1), 3, "kvector", slices=8),
+            _gemm("NT", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8),
+            _gemm("NT", (4, 16, 32), (1, 4), (4, 4), (1, 1), 4, "kvector", slices=8),
+            _gemm("NT", (4, 32, 32), (2, 4), (2, 8), (1, 1), 3, "kvector", slices=8),
+            _gemm("NT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8),
+            _gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8),
+            _gemm("NT", (32, 8, 16), (8, 1), (4, 8), (1, 1), 4, "kvector", slices=8),
+            _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "kvector", slices=8),
         ),
         "TN": lambda: _turned(THIN_SPLIT["NN"]),
     }
 )
 
-THIN: Lazy[str, tuple[Route, ...]] = Lazy(
+THIN: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
     {
         "NN": lambda: (
-            thin_route(_gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"), 8),
-            thin_route(_gemm("NN", (16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "floats"), 16),
-            thin_route(_gemm("NN", (32, 128, 32), (8, 4), (4, 8), (1, 4), 4, "floats"), 32),
+            _gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"),
+            _gemm("NN", (16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "floats"),
+            _gemm("NN", (32, 128, 32), (8, 4), (4, 8), (1, 4), 4, "floats"),
         ),
         "NT": lambda: (
-            thin_route(_gemm("NT", (1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector"), 1),
-            thin_route(_gemm("NT", (4, 128, 64), (2, 2), (2, 16), (1, 4), 3, "kvector"), 4),
-            thin_route(_gemm("NT", (8, 128, 64), (2, 2), (4, 8), (1, 8), 3, "kvector"), 8),
-            thin_route(_gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"), 16),
-            thin_route(_gemm("NT", (32, 64, 64), (4, 4), (8, 4), (1, 4), 3, "kvector"), 32),
+            _gemm("NT", (1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector"),
+            _gemm("NT", (4, 128, 64), (2, 2), (2, 16), (1, 4), 3, "kvector"),
+            _gemm("NT", (8, 128, 64), (2, 2), (4, 8), (1, 8), 3, "kvector"),
+            _gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"),
+            _gemm("NT", (32, 64, 64), (4, 4), (8, 4), (1, 4), 3, "kvector"),
         ),
         "TN": lambda: _turned(THIN["NN"]),
     }
 )
 
 
-def _turned(routes: tuple[Route, ...]) -> tuple[Route, ...]:
-    """The same routes for an m-contiguous A, which is thin here and travels by single floats.
+def _turned(specs: tuple[SimtSpec, ...]) -> tuple[SimtSpec, ...]:
+    """The same kernels for an m-contiguous A, which is thin here and travels by single floats.
 
     Four rows are as fast in the tiles of eight.
     """
-    turned = []
-    for route in routes:
-        (spec,) = route.kernels
-        assert isinstance(spec, SimtSpec)
-        if spec.bm != 4:
-            spec = replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
-            turned.append(Route((spec,), route.prefer, route.reason))
-    return tuple(turned)
+    return tuple(
+        replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
+        for spec in specs
+        if spec.bm != 4
+    )
 
 
 MEDIUM_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
@@ -193,22 +142,19 @@ LARGE = Lazy(
 )
 
 
-def _medium_unsplit(layout: str) -> tuple[Route, ...]:
-    """Smaller tiles, largest first, for outputs that do not fill the GPU with large ones."""
+def _unsplit(layout: str) -> tuple[SimtSpec, ...]:
+    """Largest tiles first."""
     copies = "wide" if layout == "TN" else "floats"
-    small = _gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, copies, ctas=4)
     if layout == "NT":
         middle = _gemm(layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 4, "wide", ctas=4)
     else:
         middle = _gemm(layout, (64, 64, 32), (8, 4), (4, 8), (2, 2), 2, copies, ctas=4)
     return (
-        medium_route(LARGE[layout], UNSPLIT, 6),
-        *((medium_route(_plain_large(layout), UNSPLIT, 6),) if layout == "NT" else ()),
-        medium_route(middle, UNSPLIT, 4),
-        medium_route(
-            _gemm(layout, (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, copies, ctas=4), UNSPLIT, 4
-        ),
-        Route((small,), UNSPLIT, "few outputs: many small tiles shorten the wait"),
+        LARGE[layout],
+        *((_plain_large(layout),) if layout == "NT" else ()),
+        middle,
+        _gemm(layout, (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, copies, ctas=4),
+        _gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, copies, ctas=4),
     )
 
 
@@ -222,80 +168,69 @@ def _filler(layout: str) -> SimtSpec:
     )
 
 
-def _plain(layout: str, split: bool = True) -> tuple[Route, ...]:
-    """Any alignment: operands travel by single floats.
+def _plain(layout: str, split: bool = True) -> tuple[SimtSpec, ...]:
+    """Operands that travel by single floats.
 
     ``split``: whether split reductions come here (unless another table part takes them). The
-    small NT tiles copy by floats anyway and need no twins here; they come before the filler.
+    small NT tiles copy by floats anyway and need no twins here.
     """
-    filler = _filler(layout)
-    rest = Route((filler,), TRUE, "everything else: any size, alignment and plan")
     if layout == "NT":
-        return (rest,)
+        return ()
     row = _gemm(layout, (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "plain", slices=8)
     thin = _gemm(layout, (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "plain", slices=8)
     small = _gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, "plain", ctas=4)
-    sliced = (
-        *((thin_split_route(row, 8),) if layout == "NN" else ()),
-        Route((thin,), SPLIT & ~fills(filler, 6), "unaligned, few outputs, split"),
-    )
-    return (
-        *(sliced if split else ()),
-        medium_route(_plain_large(layout), UNSPLIT, 6),
-        Route((small,), UNSPLIT & ~fills(filler, 4), "unaligned, few outputs"),
-        rest,
-    )
+    sliced = (*((row,) if layout == "NN" else ()), thin)
+    return (*(sliced if split else ()), _plain_large(layout), small)
+
+
+def _realigned(*kernels: SimtSpec) -> tuple[Route, ...]:
+    """Copies of operands off 16 bytes."""
+    return tuple(route for kernel in kernels for route in realign.routes(kernel))
 
 
 def _rows(layout: str) -> tuple[Route, ...]:
     return (
-        *THIN_SPLIT[layout],
-        *(
-            medium_route(spec, SPLIT, 6 if spec.slices == 1 else 3)
-            for spec in MEDIUM_SPLIT[layout][:-1]
-        ),
-        Route((MEDIUM_SPLIT[layout][-1],), SPLIT & ~fills(LARGE[layout], 4), "few outputs, split"),
-        *THIN[layout],
-        *_medium_unsplit(layout),
-        *_plain(layout),
+        *routes(THIN_SPLIT[layout], "few rows, chunks side by side"),
+        *routes(MEDIUM_SPLIT[layout], "more rows, chunks side by side"),
+        *routes(THIN[layout], "few rows: the weight streams once"),
+        *routes(_unsplit(layout), "one chain"),
+        *_realigned(LARGE[layout], *MEDIUM_SPLIT[layout][:2]),
+        *routes(_plain(layout), "operands off 16 bytes"),
+        last(_filler(layout)),
     )
 
 
 def _both_turned() -> tuple[Route, ...]:
     """TT, which only ``matmul`` of two transposed operands is: a kernel a regime."""
     low = _gemm("TT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8)
-    low = replace(low, copy_a="scalar")
     split = _gemm("TT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "floats", slices=8)
     large = _gemm("TT", (128, 128, 16), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2)
     middle = _gemm("TT", (64, 64, 32), (8, 4), (4, 8), (2, 2), 2, "floats", ctas=4)
     small = _gemm("TT", (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, "plain", ctas=4)
     return (
-        thin_split_route(low, 16),
-        Route((split,), SPLIT, "the split reductions of more rows"),
-        medium_route(large, UNSPLIT, 6),
-        medium_route(middle, UNSPLIT, 4),
-        Route((small,), UNSPLIT & ~fills(middle, 4), "few outputs"),
-        Route((_filler("TT"),), TRUE, "everything else: any size, alignment and plan"),
+        *routes((replace(low, copy_a="scalar"), split), "chunks side by side"),
+        *routes((large, middle, small), "one chain"),
+        last(_filler("TT")),
     )
 
 
 def _batch() -> tuple[Route, ...]:
     """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
-    large = _gemm(
-        "TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, split="workspace"
+    partial_sums = (
+        _gemm("TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, split="workspace"),
+        _gemm("TN", (64, 64, 32), (8, 4), (4, 8), (2, 2), 3, "wide", ctas=2, split="workspace"),
+        _gemm("TN", (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, "wide", ctas=4, split="workspace"),
+        _gemm("TN", (32, 64, 16), (4, 4), (4, 8), (2, 2), 4, "plain", ctas=4, split="workspace"),
     )
-    middle = _gemm("TN", (64, 64, 32), (8, 4), (4, 8), (2, 2), 3, "wide", ctas=2, split="workspace")
-    small = _gemm("TN", (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, "wide", ctas=4, split="workspace")
-    plain = _gemm("TN", (32, 64, 16), (4, 4), (4, 8), (2, 2), 4, "plain", ctas=4, split="workspace")
     flat = _gemm("TN", (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", ctas=4)
     return (
-        Route((large, REDUCE), SPLIT & (large.grid >= SMS * 6), "large outputs, long batch"),
-        Route((middle, REDUCE), SPLIT & fills(middle, 4), "middling outputs, long batch"),
-        Route((small, REDUCE), SPLIT, "few outputs, long batch: a CTA per tile and chunk"),
-        Route((plain, REDUCE), SPLIT, "unaligned, long batch"),
-        Route((flat,), UNSPLIT & (K <= 64) & fills(flat, 4), "a short batch: stores decide"),
-        *_medium_unsplit("TN"),
-        *_plain("TN", split=False),
+        *routes(partial_sums, "a long batch: a CTA per tile and chunk", REDUCE),
+        *realign.routes(partial_sums[0], REDUCE),
+        *_realigned(LARGE["TN"]),
+        *routes((flat,), "a short batch: stores decide"),
+        *routes(_unsplit("TN"), "one chain"),
+        *routes(_plain("TN", split=False), "operands off 16 bytes"),
+        last(_filler("TN")),
     )
 
 

@@ -1,141 +1,60 @@
 """The routes of the tc tier: kernels of the wgmma and mma families, contract tc16/1.
 
-These are the portable tables. A GPU that was tuned has its own order in ``tunings``; bits do not
-hang on either. Regimes, in this order:
+Which of them serves a problem is decided by predicted times (:mod:`ptxgen.tiles.tunings`); the
+order here says nothing. Regimes:
 
 - *few rows* (M <= 32): the weight streams once, through mma kernels with swapped operands;
-- on Hopper, wgmma kernels: the largest tile that still gives nearly every SM one;
-- mma kernels in the same way, where there is no wgmma or the reduction is shorter than a stage;
+- wgmma kernels, on Hopper, and mma kernels: the largest tile that still gives nearly every SM one;
 - operands that no vector copy takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
 
-from ptxgen.expr import TRUE, Expr, ceil_div
-from ptxgen.numerics.contract import TC16, K, M, N
-from ptxgen.spec import CHUNKS, SMS, Key, Route
-from ptxgen.spec.mma import MmaSpec
+from ptxgen.numerics.contract import TC16
+from ptxgen.spec import Key, Route
 from ptxgen.spec.simt import ReduceSpec
-from ptxgen.spec.wgmma import WgmmaSpec
-from ptxgen.tiles import mma, wgmma
+from ptxgen.tiles import mma, realign, wgmma
 from ptxgen.tiles.lazy import Lazy
-
-Spec = MmaSpec | WgmmaSpec
-
-STAGE = 64
-"""The shortest reduction that fills a stage."""
-SPLIT = CHUNKS > 1
-
-
-def _fills(spec: Spec, quarters: int, pieces: Expr | int = 1) -> Expr:
-    """The tiles of ``spec``, times ``pieces``, are at least ``quarters`` / 4 of the SMs."""
-    return ceil_div(M, spec.bm) * ceil_div(N, spec.bn) * pieces * 4 >= SMS * quarters
-
-
-def _few_rows(specs: Iterable[MmaSpec]) -> tuple[Route, ...]:
-    """Wide tiles where they give half of the SMs one, then narrow ones; the lowest that fit."""
-
-    def columns(spec: MmaSpec) -> Expr:
-        tiles = ceil_div(N, spec.bn)
-        if spec.bn == 32:
-            return TRUE
-        return tiles * 2 >= SMS if spec.bn > 32 else tiles <= SMS
-
-    return tuple(
-        Route((s,), (M <= s.bm) & columns(s), f"M <= {s.bm}: the weight streams once")
-        for s in sorted(specs, key=lambda s: (s.bn < 64, s.bm, s.bn))
-    )
-
-
-def _largest(specs: Iterable[Spec], quarters: int, where: Expr) -> tuple[Route, ...]:
-    """Largest tile first; the last takes what is left."""
-    *others, last = specs
-    return (
-        *(
-            Route(
-                (spec,),
-                where & _fills(spec, quarters),
-                f"the largest tile that gives {quarters}/4 of the SMs one",
-            )
-            for spec in others
-        ),
-        Route((last,), where, "few outputs: the smallest tile"),
-    )
-
-
-def _wgmma(layout: str, dtype: str) -> tuple[Route, ...]:
-    waves = {(128, 256, 1): 12, (192, 128, 1): 8, (192, 128, 2): 5}
-    long = K >= STAGE
-    specs = wgmma.specs(layout, dtype)
-    large = [s for s in specs if (s.bm, s.bn, s.ctas) in waves]
-    rest = [s for s in specs if s not in large]
-    return (
-        *(
-            Route(
-                (spec,),
-                long & _fills(spec, waves[spec.bm, spec.bn, spec.ctas]),
-                "large outputs",
-            )
-            for spec in large
-        ),
-        *_largest(rest, 3, long),
-    )
+from ptxgen.tiles.regimes import last, routes
 
 
 def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
     """``mma.specs`` has the few rows first, then tiles from small to large, then the unaligned."""
-    kernels = mma.specs(layout, dtype)
+    *kernels, filler = mma.specs(layout, dtype)
     vector = [s for s in kernels if s.copy_a == s.copy_b == "vector"]
-    unaligned = [s for s in kernels if s not in vector]
-    few = [s for s in vector if s.stream]
-    tiles = sorted((s for s in vector if not s.stream), key=lambda s: -s.bm * s.bn)
-    smallest = next(s for s in few if s.bm == s.bn == 32)
     return (
-        *_few_rows(few),
-        *_wgmma(layout, dtype),
-        *_largest((*tiles, smallest), 2, TRUE),
-        *(
-            Route((s,), (M <= s.bm) if s.swap else TRUE, "operands off 16 bytes")
-            for s in unaligned[:-1]
-        ),
-        Route((unaligned[-1],), TRUE, "everything else: any size and alignment"),
+        *routes((s for s in vector if s.stream), "few rows: the weight streams once"),
+        *routes(wgmma.specs(layout, dtype), "many rows, by wgmma"),
+        *routes((s for s in vector if not s.stream), "many rows, by mma"),
+        *(_realigned(layout, dtype) if layout != "TT" else ()),
+        *routes((s for s in kernels if s not in vector), "operands off 16 bytes"),
+        last(filler),
     )
+
+
+def _realigned(layout: str, dtype: str) -> Iterator[Route]:
+    """Copies of operands off 16 bytes: of few rows that a weight is multiplied by, and of both."""
+    few = [s for s in mma.specs(layout, dtype) if s.stream and s.copy_a == "vector"]
+    if layout[0] == "N":  # a copy of a transposed A has rows of 16 bytes there: five times as slow
+        yield from realign.routes(few[-1], operands=("a",))
+    for tile in (128, 256), (128, 128), (64, 64):
+        kernel = next(s for s in wgmma.specs(layout, dtype) if (s.bm, s.bn) == tile)
+        yield from realign.routes(kernel)
+    large = next(s for s in mma.specs(layout, dtype) if (s.bm, s.bn) == (128, 128))
+    yield from realign.routes(large)
 
 
 def _batch(dtype: str) -> tuple[Route, ...]:
     """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
     reduce = ReduceSpec(dtype=dtype, contract=TC16)
-    (pair,) = wgmma.clustered("TN", dtype)
-    *parts, smallest = wgmma.partial("TN", dtype)
-    *tiles, plain = mma.partial("TN", dtype)
-    tiles = sorted(tiles, key=lambda s: -s.bm * s.bn)
+    parts = (*wgmma.partial("TN", dtype), *mma.partial("TN", dtype))
     return (
-        Route(
-            (pair,),
-            SPLIT & (K <= 1 << 14) & _fills(pair, 2),
-            "two chunks: pairs of CTAs add them themselves",
-        ),
-        *(
-            Route(
-                (spec, reduce),
-                SPLIT & (spec.bm <= M) & (spec.bn <= N) & _fills(spec, 3, CHUNKS),
-                "long batch: a CTA per tile and chunk",
-            )
-            for spec in parts
-        ),
-        Route((smallest, reduce), SPLIT & (M > 32) & (N > 32), "long batch, few outputs"),
-        *(
-            Route(
-                (spec, reduce),
-                SPLIT & _fills(spec, 4, CHUNKS) if spec != tiles[-1] else SPLIT,
-                "long batch: a CTA per tile and chunk",
-            )
-            for spec in tiles
-        ),
-        Route((plain, reduce), SPLIT, "unaligned, long batch"),
+        *routes(wgmma.clustered("TN", dtype), "two chunks: pairs of CTAs add them themselves"),
+        *routes(parts, "a long batch: a CTA per tile and chunk", reduce),
+        *(r for p in (parts[0], parts[1], parts[4]) for r in realign.routes(p, reduce)),
         *_rows("TN", dtype),
     )
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route
 from ptxgen.spec.simt import ReduceSpec, SimtSpec
 from ptxgen.tiles.lazy import Lazy
-from ptxgen.tiles.regimes import SPLIT, UNSPLIT, gemm, medium_route, thin_split_route
+from ptxgen.tiles.regimes import gemm, last, routes
 
 COPIES = {  # name: (of A if k is contiguous, if m is; of B if k is contiguous, if n is)
     "raw": ("kvector", "vector", "kvector", "vector"),
@@ -31,11 +30,15 @@ _gemm = partial(gemm, COPIES)
 
 
 def _rows(dtype: str, layout: str) -> tuple[Route, ...]:
-    return (*_split(dtype, layout), *_unsplit(dtype, layout), _filler(dtype, layout))
+    return (
+        *routes(_split(dtype, layout), "chunks side by side"),
+        *routes(_unsplit(dtype, layout), "one chain"),
+        last(_filler(dtype, layout)),
+    )
 
 
-def _split(dtype: str, layout: str) -> tuple[Route, ...]:
-    """Chunks side by side."""
+def _split(dtype: str, layout: str) -> tuple[SimtSpec, ...]:
+    """Few rows, and more."""
     if layout[1] == "T":
         thin = _gemm(dtype, layout, (8, 32, 64), (2, 4), (4, 8), (1, 1), 3, "thin", slices=8)
     elif layout == "NN":
@@ -43,29 +46,20 @@ def _split(dtype: str, layout: str) -> tuple[Route, ...]:
     else:
         thin = _gemm(dtype, layout, (4, 32, 32), (2, 2), (2, 16), (1, 1), 4, "mixed", slices=8)
     flat = _gemm(dtype, layout, (32, 64, 16), (8, 8), (4, 8), (1, 1), 2, "held", slices=8)
-    return (
-        thin_split_route(thin, 16),
-        Route((flat,), SPLIT, "the split reductions of more rows"),
-    )
+    return thin, flat
 
 
-def _unsplit(dtype: str, layout: str) -> tuple[Route, ...]:
+def _unsplit(dtype: str, layout: str) -> tuple[SimtSpec, ...]:
     """Largest tiles first."""
     large = _gemm(dtype, layout, (128, 128, 16), (8, 8), (4, 8), (4, 2), 2, "held", ctas=2)
     middle = _gemm(dtype, layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 2, "held", ctas=4)
     small = _gemm(dtype, layout, (16, 32, 64), (2, 2), (4, 8), (2, 2), 4, "raw", ctas=4)
-    if layout == "TT":
-        return (medium_route(large, UNSPLIT, 6),)
-    return (
-        medium_route(large, UNSPLIT, 6),
-        medium_route(middle, UNSPLIT, 4),
-        Route((small,), UNSPLIT, "few outputs: many small tiles shorten the wait"),
-    )
+    return (large,) if layout == "TT" else (large, middle, small)
 
 
-def _filler(dtype: str, layout: str) -> Route:
+def _filler(dtype: str, layout: str) -> SimtSpec:
     """Operands travel by single elements."""
-    spec = _gemm(
+    return _gemm(
         dtype,
         layout,
         (64, 64, 16),
@@ -77,25 +71,23 @@ def _filler(dtype: str, layout: str) -> Route:
         slices=1,
         persistent=True,
     )
-    return Route((spec,), TRUE, "everything else: any size, alignment and plan")
 
 
 def _batch(dtype: str) -> tuple[Route, ...]:
     """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
 
-    def partial(tile: tuple[int, int, int], thread: tuple[int, int], copies: str) -> SimtSpec:
+    def partial_sums(tile: tuple[int, int, int], thread: tuple[int, int], copies: str) -> SimtSpec:
         return _gemm(
             dtype, "TN", tile, thread, (4, 8), (2, 2), 2, copies, ctas=4, split="workspace"
         )
 
+    vector = partial_sums((64, 64, 16), (8, 4), "held")
+    plain = partial_sums((32, 64, 16), (4, 4), "plain")
     reduce = ReduceSpec(dtype=dtype)
-    vector = partial((64, 64, 16), (8, 4), "held")
-    plain = partial((32, 64, 16), (4, 4), "plain")
     return (
-        Route((vector, reduce), SPLIT, "long batch: a CTA per tile and chunk"),
-        Route((plain, reduce), SPLIT, "unaligned, long batch"),
-        *_unsplit(dtype, "TN"),
-        _filler(dtype, "TN"),
+        *routes((vector, plain), "a long batch: a CTA per tile and chunk", reduce),
+        *routes(_unsplit(dtype, "TN"), "one chain"),
+        last(_filler(dtype, "TN")),
     )
 
 

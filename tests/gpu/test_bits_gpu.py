@@ -15,11 +15,11 @@ from gpu_arrays import (
     admits,
     chunk_of,
     edge_shapes,
-    first_kernels,
     from_host,
     integers,
     naive,
     operand_on_gpu,
+    routes_by_name,
     same_on_gpu,
     to_host,
 )
@@ -43,7 +43,7 @@ pytestmark = [
     pytest.mark.skipif(torch is None, reason="needs PyTorch"),
 ]
 
-ROUTES_BY_NAME = first_kernels()
+ROUTES_BY_NAME = routes_by_name()
 SEED = 20250
 
 NUMBERS = [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
@@ -56,7 +56,7 @@ def launched(params):
     if "name" in params:
         return {params["name"]}
     wanted = params.get("dtype"), params.get("tier", "tc")
-    firsts = {name: route.kernels[0] for name, (_, route) in ROUTES_BY_NAME.items()}
+    firsts = {name: route.main for name, (_, route) in ROUTES_BY_NAME.items()}
     return {name for name, spec in firsts.items() if (spec.dtype, spec.tier) == wanted}
 
 
@@ -93,9 +93,11 @@ def beside(dtype, turn):
 
 
 def twin(name):
-    """Whether the kernel is one of bf16 but for its dtype, and so is tested less."""
-    spec = ROUTES_BY_NAME[name][1].kernels[0]
-    return spec.dtype == "f16" and spec.of("bf16").name in ROUTES_BY_NAME
+    """Whether the route is another but for its dtype, or for copies that it reads, and so is tested
+    less.
+    """
+    _, route = ROUTES_BY_NAME[name]
+    return route.main.dtype == "f16" or route.kernels[0].prepares
 
 
 def turn_of(name):
@@ -192,14 +194,14 @@ def forced(run, name, op, m, n, k, align, device):
     passes its test by refusing everything.
     """
     _, route = ROUTES_BY_NAME[name]
-    arch, tier = architecture(device), route.kernels[0].tier
+    arch, tier = architecture(device), route.main.tier
     if not all(kernel.runs_on(arch) for kernel in route.kernels):
         pytest.skip(f"{name} does not run on {arch}")
     run = partial(run, kernel=name, tier=tier)
     if admits(route, op, m, n, k, align=align, sms=device.sms):
         run()
         return True
-    dtype = route.kernels[0].dtype
+    dtype = route.main.dtype
     assert align < 16 or chunk_of(op, m, n, k, tier, dtype) < k, f"{name} refuses {m, n, k}"
     with pytest.raises(OptionError, match="it requires"):
         run()
@@ -214,7 +216,7 @@ def intact(what, *guards):
 @every_kernel
 def test_forced_kernel_equals_the_oracle(name, device):
     layout, route = ROUTES_BY_NAME[name]
-    dtype, tier = route.kernels[0].dtype, route.kernels[0].tier
+    dtype, tier = route.main.dtype, route.main.tier
     for i, ((m, n, k), kind) in enumerate(itertools.product(SMALL, KINDS)):
         if twin(name) and i % 3 != turn_of(name):
             continue
@@ -241,8 +243,8 @@ def test_forced_kernel_equals_the_oracle(name, device):
 @every_kernel
 def test_forced_kernel_at_the_edges_of_its_tile(name, device):
     layout, route = ROUTES_BY_NAME[name]
-    dtype, tier = route.kernels[0].dtype, route.kernels[0].tier
-    for i, (m, n, k) in enumerate(edge_shapes(route.kernels[0])):
+    dtype, tier = route.main.dtype, route.main.tier
+    for i, (m, n, k) in enumerate(edge_shapes(route.main)):
         if twin(name) and i % 3 != turn_of(name):
             continue
         x, w, biases, _ = case(m, n, k, "normal", dtype)
@@ -271,9 +273,9 @@ def test_forced_kernel_at_the_edges_of_its_tile(name, device):
 )
 def test_forced_kernel_accumulates(name, device):
     _, route = ROUTES_BY_NAME[name]
-    dtype, tier = route.kernels[0].dtype, route.kernels[0].tier
+    dtype, tier = route.main.dtype, route.main.tier
     shapes = [(s, kind) for s in (*SMALL, (70, 41, 0)) for kind in KINDS]
-    shapes += [(s, "normal") for s in edge_shapes(route.kernels[0])[::3]]
+    shapes += [(s, "normal") for s in edge_shapes(route.main)[::3]]
     for i, ((m, n, k), kind) in enumerate(shapes):
         if twin(name) and i % 3 != turn_of(name):
             continue
@@ -365,7 +367,7 @@ def test_tensor_core_kernels_agree_on_millions_of_hard_numbers(dtype, kind, layo
     w = b.T.contiguous().T if layout[1] == "T" else b.contiguous()
     families, out = set(), torch.empty_like(expected)
     for name, (stored, route) in sorted(ROUTES_BY_NAME.items()):
-        spec = route.kernels[0]
+        spec = route.main
         if stored != layout or spec.dtype != dtype or spec.tier != "tc":
             continue
         runs = all(kernel.runs_on(arch) for kernel in route.kernels)
@@ -599,7 +601,7 @@ def test_repeats_streams_and_graphs(m, k, n, dtype, tier):
 @pytest.mark.parametrize("name", sorted(n for n in ROUTES_BY_NAME if not twin(n)))
 def test_every_kernel_in_a_graph_beside_eager_work(name, device):
     layout, route = ROUTES_BY_NAME[name]
-    dtype, tier = route.kernels[0].dtype, route.kernels[0].tier
+    dtype, tier = route.main.dtype, route.main.tier
     m, n, k = 70, 72, 96
     op = "linear"
     x, w, *_ = case(m, n, k, "normal", dtype)

@@ -1,7 +1,6 @@
 """The modules of generated dispatch functions, by the table's key.
 
-MEASURED has those of tunings, by the GPU's name and SMs before that. A module is
-imported when its table is first used.
+A module is imported when its table is first used.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -28,14 +27,4 @@ TABLES: dict[tuple[str, ...], str] = {
     ("TT", "rows", "f64", "simt"): "tt_rows_f64_simt",
     ("TT", "rows", "half", "simt"): "tt_rows_half_simt",
     ("TT", "rows", "half", "tc"): "tt_rows_half_tc",
-}
-
-MEASURED: dict[tuple[str, int], dict[tuple[str, ...], str]] = {
-    ("NVIDIA H200", 132): {
-        ("NN", "rows", "half", "tc"): "nn_rows_half_tc_h200_132",
-        ("NT", "rows", "half", "tc"): "nt_rows_half_tc_h200_132",
-        ("TN", "batch", "half", "tc"): "tn_batch_half_tc_h200_132",
-        ("TN", "rows", "half", "tc"): "tn_rows_half_tc_h200_132",
-        ("TT", "rows", "half", "tc"): "tt_rows_half_tc_h200_132",
-    },
 }

@@ -4,507 +4,920 @@ Generated from ptxgen.tiles.TABLES["TN", "batch", "half", "tc"]; do not edit.
 Regenerate: ptxgen generate
 """
 
-from ptxgen.dispatch.choice import Choice, Dispatch
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+SOME_0 = frozenset(("sm_90",))
+SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
-def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_80, sm_87, sm_100, sm_103, sm_110."""
+def candidates(
+    arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
     chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 4: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
-        and sms * 4 <= tiles_128x128 * chunks * 4
-    ):
-        return Choice(
-            4,
-            ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 5: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
-    ):
-        return Choice(
-            5,
-            ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    # 6: unaligned, long batch
-    if (
-        chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647 and chunks > 1
-    ):
-        return Choice(
-            6,
-            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 7: M <= 8: the weight streams once
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
-        and sms <= -(-n // 64) * 2
-    ):
-        return Choice(7, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 8: M <= 32: the weight streams once
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
-        and sms <= -(-n // 64) * 2
-    ):
-        return Choice(8, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 9: M <= 64: the weight streams once
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
-        and sms <= -(-n // 128) * 2
-    ):
-        return Choice(9, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 10: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(10, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 11: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(11, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 12: M <= 32: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(12, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 24: the largest tile that gives 2/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
-        and sms * 2 <= tiles_128x128 * 1 * 4
-    ):
-        return Choice(24, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
-    # 25: the largest tile that gives 2/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
-        and sms * 2 <= tiles_64x64 * 1 * 4
-    ):
-        return Choice(25, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
-    # 26: few outputs: the smallest tile
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(26, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 27: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(27, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
-    # 28: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(28, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
-    # 29: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(29, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
-    # 30: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(30, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
-    # 31: everything else: any size and alignment
-    if chunks <= 1:
-        return Choice(31, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
-    return None
-
-
-def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_86, sm_89, sm_120, sm_121."""
-    chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
-    chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
-    chunks = -(-k // chunk)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 4: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
-        and sms * 4 <= tiles_128x128 * chunks * 4
-    ):
-        return Choice(
-            4,
-            ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 5: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
-    ):
-        return Choice(
-            5,
-            ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    # 6: unaligned, long batch
-    if (
-        chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647 and chunks > 1
-    ):
-        return Choice(
-            6,
-            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
-        )
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 10: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(10, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 11: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(11, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 12: M <= 32: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(12, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 24: the largest tile that gives 2/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
-        and sms * 2 <= tiles_128x128 * 1 * 4
-    ):
-        return Choice(24, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
-    # 25: the largest tile that gives 2/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
-        and sms * 2 <= tiles_64x64 * 1 * 4
-    ):
-        return Choice(25, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
-    # 26: few outputs: the smallest tile
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(26, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 27: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(27, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
-    # 28: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(28, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
-    # 29: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(29, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
-    # 30: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(30, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
-    # 31: everything else: any size and alignment
-    if chunks <= 1:
-        return Choice(31, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
-    return None
-
-
-def sm_90(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_90."""
-    chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
-    chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
-    chunks = -(-k // chunk)
+    operands = (m + n) * k * 2
+    stores = m * n * 2
     tiles_192x192 = -(-m // 192) * -(-n // 192)
     # 0: two chunks: pairs of CTAs add them themselves
     if (
-        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 2
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 2
         and tiles_192x192 * 2 <= 2147483647 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295 and chunks > 1 and k <= 16384
-        and sms * 2 <= tiles_192x192 * 1 * 4
+        and -(-n // 192) * 8 <= 4294967295
     ):
-        return Choice(0, ("wgmma_tn_bf16_192x192x64_7b3f77",), (tiles_192x192 * 2,), ())
-    # 1: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 192 <= 2147483647
-        and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m >= 192 and n >= 192
-        and sms * 3 <= tiles_192x192 * chunks * 4
-    ):
-        return Choice(
-            1,
-            ("wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
-            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+        us = time(
+            "wgmma_tn_bf16_192x192x64_7b3f77", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
+        choice = Choice(0, ("wgmma_tn_bf16_192x192x64_7b3f77",), (tiles_192x192 * 2,), ())
+        yield Candidate(us, choice)
+    stores_1 = chunks * m * n * 4
+    # 1: a long batch: a CTA per tile and chunk
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            1, ("wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: long batch: a CTA per tile and chunk
+    # 2: a long batch: a CTA per tile and chunk
     if (
-        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m >= 128 and n >= 128
-        and sms * 3 <= tiles_128x128 * chunks * 4
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
-        return Choice(
-            2,
-            ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
-            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+        us = time(
+            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            2, ("wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 3: long batch, few outputs
+    # 3: a long batch: a CTA per tile and chunk
     if (
-        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks * m * n * 4 <= 268435456 and sms >= 1 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647 and chunks > 1 and m > 32 and n > 32
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
-        return Choice(
-            3,
-            ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
-            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+        us = time(
+            "wgmma_tn_bf16_64x64x64_6a45e2", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
         )
-    # 4: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
-        and sms * 4 <= tiles_128x128 * chunks * 4
-    ):
-        return Choice(
-            4,
-            ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
         )
-    # 5: long batch: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and chunks * m * n * 4 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647 and chunks > 1
-    ):
-        return Choice(
-            5,
-            ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+        choice = Choice(
+            3, ("wgmma_tn_bf16_64x64x64_6a45e2", "reduce_bf16_128x4_225c78"),
+            (min(tiles_64x64 * chunks, sms // 1) * 1, -(-(m * n) // 512)), (stores_1,),
         )
-    # 6: unaligned, long batch
+        yield Candidate(us, choice)
+    # 4: a long batch: a CTA per tile and chunk
     if (
-        chunks * m * n * 4 <= 268435456 and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647 and chunks > 1
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
-        return Choice(
-            6,
-            ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (chunks * m * n * 4,),
+        us = time(
+            "mma_tn_bf16_64x64x128_a6255e", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
         )
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 7: M <= 8: the weight streams once
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            4, ("mma_tn_bf16_64x64x128_a6255e", "reduce_bf16_128x4_225c78"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 5: a long batch: a CTA per tile and chunk
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647 and m <= 8
-        and sms <= -(-n // 64) * 2
+        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
-        return Choice(7, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ())
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 8: M <= 32: the weight streams once
+        us = time(
+            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            5, ("mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 6: a long batch: a CTA per tile and chunk
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647 and m <= 32
-        and sms <= -(-n // 64) * 2
+        stores_1 <= 268435456 and tiles_64x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
-        return Choice(8, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ())
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 9: M <= 64: the weight streams once
+        us = time(
+            "mma_tn_bf16_64x64x32_ef3edd", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            6, ("mma_tn_bf16_64x64x32_ef3edd", "reduce_bf16_128x4_225c78"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    operands_1 = 0 + k * -(-m // 8) * 16
+    pieces_k_m8 = k * -(-m // 8)
+    # 7: A off 16 bytes: copied first
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647 and m <= 64
-        and sms <= -(-n // 128) * 2
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
-        return Choice(9, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ())
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 10: M <= 8: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(10, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ())
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 11: M <= 16: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(11, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ())
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 12: M <= 32: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647 and m <= 32:
-        return Choice(12, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 13: large outputs
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            7,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    operands_2 = 0 + k * -(-n // 8) * 16
+    pieces_k_n8 = k * -(-n // 8)
+    # 8: B off 16 bytes: copied first
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295 and k >= 64 and sms * 12 <= tiles_128x256 * 1 * 4
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
+        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
-        return Choice(
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            8,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_n8 // 512), min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    operands_3 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
+    # 9: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_192x192x64_0ee058", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            9,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_0ee058", "reduce_bf16_128x4_225c78"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_192x192 * chunks, sms // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 10: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            10,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 11: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            11,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 12: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_7ec1fd", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
+            12,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_7ec1fd", "reduce_bf16_128x4_225c78"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_128x128 * chunks, sms // 1) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+        )
+        yield Candidate(us, choice)
+    # 13: A off 16 bytes: copied first
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
             13,
-            ("wgmma_tn_bf16_128x256x64_9bf432",),
-            (min(tiles_128x256, sms // 1) * 1,),
-            (),
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, stores_1),
         )
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 14: large outputs
+        yield Candidate(us, choice)
+    # 14: B off 16 bytes: copied first
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 8 <= tiles_192x128 * 1 * 4
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
-        return Choice(
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
             14,
-            ("wgmma_tn_bf16_192x128x64_d6d4e6",),
-            (min(tiles_192x128, sms // 1) * 1,),
-            (),
+            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
+            (pieces_k_n8 * 16, stores_1),
         )
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 15: large outputs
+        yield Candidate(us, choice)
+    # 15: A and B off 16 bytes: copied first
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295 and k >= 64 and sms * 5 <= tiles_192x128 * 1 * 4
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and stores_1 <= 268435456
+        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
-        return Choice(
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_a38210", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+        )
+        us += time(
+            "reduce_bf16_128x4_225c78", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores,
+        )
+        choice = Choice(
             15,
-            ("wgmma_tn_bf16_192x128x64_5353a2",),
-            (min(tiles_192x256, sms // 2) * 2,),
-            (),
+            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_a38210", "reduce_bf16_128x4_225c78"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * chunks,
+                -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
         )
-    tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 16: the largest tile that gives 3/4 of the SMs one
+        yield Candidate(us, choice)
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 16: few rows: the weight streams once
     if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x224 * 1 * 4
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647
     ):
-        return Choice(
-            16,
-            ("wgmma_tn_bf16_128x224x64_5bb08c",),
-            (min(tiles_128x224, sms // 1) * 1,),
-            (),
+        us = time(
+            "mma_tn_bf16_8x64x128_9f8b63", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
+            tiles_8x64 * k * 144, operands, stores,
         )
-    # 17: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x128 * 1 * 4
-    ):
-        return Choice(
-            17,
-            ("wgmma_tn_bf16_128x128x64_89114b",),
-            (min(tiles_128x128, sms // 1) * 1,),
-            (),
+        yield Candidate(us, Choice(16, ("mma_tn_bf16_8x64x128_9f8b63",), (tiles_8x64,), ()))
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 17: few rows: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
+        us = time(
+            "mma_tn_bf16_8x32x128_acf656", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
+            tiles_8x32 * k * 80, operands, stores,
         )
-    tiles_192x96 = -(-m // 192) * -(-n // 96)
-    # 18: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
-        and -(-n // 96) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_192x96 * 1 * 4
-    ):
-        return Choice(
-            18,
-            ("wgmma_tn_bf16_192x96x64_205679",),
-            (min(tiles_192x96, sms // 1) * 1,),
-            (),
+        yield Candidate(us, Choice(17, ("mma_tn_bf16_8x32x128_acf656",), (tiles_8x32,), ()))
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 18: few rows: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
+        us = time(
+            "mma_tn_bf16_16x32x128_845f0d", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            tiles_16x32 * k * 96, operands, stores,
         )
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 19: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_128x64 * 1 * 4
-    ):
-        return Choice(
-            19,
-            ("wgmma_tn_bf16_128x64x64_701c99",),
-            (min(tiles_128x64, sms // 1) * 1,),
-            (),
-        )
-    # 20: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x128 * 1 * 4
-    ):
-        return Choice(
-            20,
-            ("wgmma_tn_bf16_64x128x64_af4e2a",),
-            (min(tiles_64x128, sms // 1) * 1,),
-            (),
-        )
-    # 21: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x64 * 1 * 4
-    ):
-        return Choice(21, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), ())
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 22: the largest tile that gives 3/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295 and k >= 64 and sms * 3 <= tiles_64x32 * 1 * 4
-    ):
-        return Choice(
-            22,
-            ("wgmma_tn_bf16_64x32x128_a91cb8",),
-            (min(tiles_64x32, sms // 1) * 1,),
-            (),
-        )
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 23: few outputs: the smallest tile
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
-        and -(-n // 16) * 8 <= 4294967295 and k >= 64
-    ):
-        return Choice(
-            23,
-            ("wgmma_tn_bf16_64x16x128_534e05",),
-            (min(tiles_64x16, sms // 1) * 1,),
-            (),
-        )
-    # 24: the largest tile that gives 2/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
-        and sms * 2 <= tiles_128x128 * 1 * 4
-    ):
-        return Choice(24, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ())
-    # 25: the largest tile that gives 2/4 of the SMs one
-    if (
-        align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
-        and sms * 2 <= tiles_64x64 * 1 * 4
-    ):
-        return Choice(25, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ())
-    # 26: few outputs: the smallest tile
+        yield Candidate(us, Choice(18, ("mma_tn_bf16_16x32x128_845f0d",), (tiles_16x32,), ()))
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 19: few rows: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647:
-        return Choice(26, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ())
-    # 27: operands off 16 bytes
-    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647 and m <= 8:
-        return Choice(27, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ())
-    # 28: operands off 16 bytes
-    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(28, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ())
-    # 29: operands off 16 bytes
-    if chunks <= 1 and tiles_16x32 <= 2147483647 and m <= 16:
-        return Choice(29, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ())
-    # 30: operands off 16 bytes
+        us = time(
+            "mma_tn_bf16_32x32x128_9dae1a", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
+            tiles_32x32 * k * 128, operands, stores,
+        )
+        yield Candidate(us, Choice(19, ("mma_tn_bf16_32x32x128_9dae1a",), (tiles_32x32,), ()))
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 20: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_32x64x128_d7fc82", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
+            tiles_32x64 * k * 192, operands, stores,
+        )
+        yield Candidate(us, Choice(20, ("mma_tn_bf16_32x64x128_d7fc82",), (tiles_32x64,), ()))
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 21: few rows: the weight streams once
+    if (
+        arch in SOME_1
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x128 <= 2147483647
+    ):
+        us = time(
+            "mma_tn_bf16_64x128x64_f8b3d3", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * 384, operands, stores,
+        )
+        yield Candidate(us, Choice(21, ("mma_tn_bf16_64x128x64_f8b3d3",), (tiles_64x128,), ()))
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 22: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            22, ("wgmma_tn_bf16_128x256x64_9bf432",), (min(tiles_128x256, sms // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 23: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x128x64_d6d4e6", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
+            k * 24576, tiles_192x128 * k * 640, operands, stores,
+        )
+        choice = Choice(
+            23, ("wgmma_tn_bf16_192x128x64_d6d4e6",), (min(tiles_192x128, sms // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 24: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x128x64_5353a2", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * 896, operands, stores,
+        )
+        choice = Choice(
+            24, ("wgmma_tn_bf16_192x128x64_5353a2",), (min(tiles_192x256, sms // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 25: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
+        and -(-n // 224) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x224x64_5bb08c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands, stores,
+        )
+        choice = Choice(
+            25, ("wgmma_tn_bf16_128x224x64_5bb08c",), (min(tiles_128x224, sms // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 26: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            26, ("wgmma_tn_bf16_128x128x64_89114b",), (min(tiles_128x128, sms // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x96 = -(-m // 192) * -(-n // 96)
+    # 27: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 96 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x96 + sms <= 4294967295
+        and -(-n // 96) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x96x64_205679", "wgmma", 1, sms, tiles_192x96, -(-k // 64), k * 18432,
+            tiles_192x96 * k * 576, operands, stores,
+        )
+        choice = Choice(
+            27, ("wgmma_tn_bf16_192x96x64_205679",), (min(tiles_192x96, sms // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 28: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x64x64_701c99", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            tiles_128x64 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            28, ("wgmma_tn_bf16_128x64x64_701c99",), (min(tiles_128x64, sms // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 29: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x128x64_af4e2a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * 384, operands, stores,
+        )
+        choice = Choice(
+            29, ("wgmma_tn_bf16_64x128x64_af4e2a",), (min(tiles_64x128, sms // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 30: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            30, ("wgmma_tn_bf16_64x64x64_a5ae8e",), (min(tiles_64x64, sms // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 31: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+        and -(-n // 32) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x32x128_a91cb8", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            tiles_64x32 * k * 192, operands, stores,
+        )
+        choice = Choice(
+            31, ("wgmma_tn_bf16_64x32x128_a91cb8",), (min(tiles_64x32, sms // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x16 = -(-m // 64) * -(-n // 16)
+    # 32: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 16 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x16 + sms <= 4294967295
+        and -(-n // 16) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x16x128_534e05", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            tiles_64x16 * k * 160, operands, stores,
+        )
+        choice = Choice(
+            32, ("wgmma_tn_bf16_64x16x128_534e05",), (min(tiles_64x16, sms // 1) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    # 33: many rows, by mma
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
+        us = time(
+            "mma_tn_bf16_64x64x64_2f098b", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        yield Candidate(us, Choice(33, ("mma_tn_bf16_64x64x64_2f098b",), (tiles_64x64,), ()))
+    # 34: many rows, by mma
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
+        us = time(
+            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            tiles_128x128 * k * 512, operands, stores,
+        )
+        yield Candidate(us, Choice(34, ("mma_tn_bf16_128x128x64_cc097b",), (tiles_128x128,), ()))
+    # 35: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            35, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 36: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            36, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 37: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x256x64_9bf432", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * 768, operands, stores,
+        )
+        choice = Choice(
+            37, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_9bf432"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 38: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 39: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            39, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 40: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_89114b", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            40, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_89114b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 41: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            41, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            (-(-pieces_k_m8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 42: B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            (-(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 43: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_tn_bf16_64x64x64_a5ae8e", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(
+            43, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_a5ae8e"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms // 1) * 1),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 44: A off 16 bytes: copied first
+    if (
+        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            44, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 45: B off 16 bytes: copied first
+    if (
+        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
+        and tiles_128x128 <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            45, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 46: A and B off 16 bytes: copied first
+    if (
+        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and tiles_128x128 <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_3, operands_3, operands_3,
+        )
+        us += time(
+            "mma_tn_bf16_128x128x64_cc097b", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            tiles_128x128 * k * 512, operands, stores,
+        )
+        choice = Choice(
+            46, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_cc097b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
+            (pieces_k_m8 * 16, pieces_k_n8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 47: operands off 16 bytes
+    if align_a >= 4 and align_b >= 16 and chunks <= 1 and tiles_8x32 <= 2147483647:
+        us = time(
+            "mma_tn_bf16_8x32x256_4cc775", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            tiles_8x32 * k * 80, operands, stores,
+        )
+        yield Candidate(us, Choice(47, ("mma_tn_bf16_8x32x256_4cc775",), (tiles_8x32,), ()))
+    # 48: operands off 16 bytes
+    if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_16x32 <= 2147483647:
+        us = time(
+            "mma_tn_bf16_16x32x128_31ca24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            tiles_16x32 * k * 96, operands, stores,
+        )
+        yield Candidate(us, Choice(48, ("mma_tn_bf16_16x32x128_31ca24",), (tiles_16x32,), ()))
+    # 49: operands off 16 bytes
+    if chunks <= 1 and tiles_16x32 <= 2147483647:
+        us = time(
+            "mma_tn_bf16_16x32x128_f3a7d2", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            tiles_16x32 * k * 96, operands, stores,
+        )
+        yield Candidate(us, Choice(49, ("mma_tn_bf16_16x32x128_f3a7d2",), (tiles_16x32,), ()))
+    # 50: operands off 16 bytes
     if align_a >= 4 and align_b >= 4 and chunks <= 1 and tiles_64x64 <= 2147483647:
-        return Choice(30, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ())
-    # 31: everything else: any size and alignment
+        us = time(
+            "mma_tn_bf16_64x64x32_215e25", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        yield Candidate(us, Choice(50, ("mma_tn_bf16_64x64x32_215e25",), (tiles_64x64,), ()))
+    # 51: everything else: any size, alignment and plan
     if chunks <= 1:
-        return Choice(31, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
-    return None
-
-
-BY_ARCH: dict[str, Dispatch] = {
-    "sm_80": sm_80,
-    "sm_86": sm_86,
-    "sm_87": sm_80,
-    "sm_89": sm_86,
-    "sm_90": sm_90,
-    "sm_100": sm_80,
-    "sm_103": sm_80,
-    "sm_110": sm_80,
-    "sm_120": sm_86,
-    "sm_121": sm_86,
-}
+        us = time(
+            "mma_tn_bf16_64x64x32_b35a87", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            tiles_64x64 * k * 256, operands, stores,
+        )
+        choice = Choice(51, ("mma_tn_bf16_64x64x32_b35a87",), (min(tiles_64x64, 2147483647),), ())
+        yield Candidate(us, choice)

@@ -4,58 +4,53 @@ Generated from ptxgen.tiles.TABLES["TT", "rows", "half", "simt"]; do not edit.
 Regenerate: ptxgen generate
 """
 
-from ptxgen.dispatch.choice import Choice, Dispatch
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
-def sm_80(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_80, sm_87, sm_90, sm_100, sm_103, sm_110."""
+def candidates(
+    arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
     chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
     chunks = -(-k // chunk)
+    operands = (m + n) * k * 2
+    stores = m * n * 2
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 0: M <= 16: chunks side by side
-    if align_b >= 16 and tiles_8x32 <= 2147483647 and chunks > 1 and m <= 16:
-        return Choice(0, ("simt_tt_bf16_8x32x64_51e40e",), (tiles_8x32,), ())
+    tiles_chunk64_chunks8 = -(-chunk // 64) * -(-chunks // 8)
+    # 0: chunks side by side
+    if arch in SOME_0 and align_b >= 16 and tiles_8x32 <= 2147483647:
+        us = time(
+            "simt_tt_bf16_8x32x64_51e40e", "fma", 1, sms, tiles_8x32, tiles_chunk64_chunks8,
+            k * 256, tiles_8x32 * k * 80, operands, stores,
+        )
+        yield Candidate(us, Choice(0, ("simt_tt_bf16_8x32x64_51e40e",), (tiles_8x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 1: the split reductions of more rows
-    if align_a >= 8 and align_b >= 8 and tiles_32x64 <= 2147483647 and chunks > 1:
-        return Choice(1, ("simt_tt_bf16_32x64x16_0b94a8",), (tiles_32x64,), ())
+    tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
+    # 1: chunks side by side
+    if arch in SOME_0 and align_a >= 8 and align_b >= 8 and tiles_32x64 <= 2147483647:
+        us = time(
+            "simt_tt_bf16_32x64x16_0b94a8", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
+            k * 2048, tiles_32x64 * k * 192, operands, stores,
+        )
+        yield Candidate(us, Choice(1, ("simt_tt_bf16_32x64x16_0b94a8",), (tiles_32x64,), ()))
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
-        and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(2, ("simt_tt_bf16_128x128x16_fa753b",), (tiles_128x128,), ())
+    # 2: one chain
+    if align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647:
+        us = time(
+            "simt_tt_bf16_128x128x16_fa753b", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
+            tiles_128x128 * k * 512, operands, stores,
+        )
+        yield Candidate(us, Choice(2, ("simt_tt_bf16_128x128x16_fa753b",), (tiles_128x128,), ()))
     tiles_64x64 = -(-m // 64) * -(-n // 64)
+    tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
     # 3: everything else: any size, alignment and plan
-    return Choice(3, ("simt_tt_bf16_64x64x16_34565e",), (min(tiles_64x64, 2147483647),), ())
-
-
-def sm_86(m: int, n: int, k: int, sms: int, align_a: int, align_b: int) -> Choice | None:
-    """For sm_86, sm_89, sm_120, sm_121."""
-    chunk = max(1, min(k, -(-k // 8 // 16) * 16 if n <= 4096 and k >= 2048 else k))
-    chunks = -(-k // chunk)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: the largest tile that gives 6/4 of the SMs one
-    if (
-        align_a >= 8 and align_b >= 8 and chunks <= 1 and tiles_128x128 <= 2147483647
-        and chunks <= 1 and sms * 6 <= tiles_128x128 * 4
-    ):
-        return Choice(2, ("simt_tt_bf16_128x128x16_fa753b",), (tiles_128x128,), ())
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 3: everything else: any size, alignment and plan
-    return Choice(3, ("simt_tt_bf16_64x64x16_34565e",), (min(tiles_64x64, 2147483647),), ())
-
-
-BY_ARCH: dict[str, Dispatch] = {
-    "sm_80": sm_80,
-    "sm_86": sm_86,
-    "sm_87": sm_80,
-    "sm_89": sm_86,
-    "sm_90": sm_80,
-    "sm_100": sm_80,
-    "sm_103": sm_80,
-    "sm_110": sm_80,
-    "sm_120": sm_86,
-    "sm_121": sm_86,
-}
+    us = time(
+        "simt_tt_bf16_64x64x16_34565e", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
+        tiles_64x64 * k * 256, operands, stores,
+    )
+    choice = Choice(3, ("simt_tt_bf16_64x64x16_34565e",), (min(tiles_64x64, 2147483647),), ())
+    yield Candidate(us, choice)

@@ -1,133 +1,144 @@
-"""Measured tunings: which kernel is the fastest choice where, on one GPU.
+"""Tunings: how long kernels take on a GPU, as a few constants each.
 
-A tuning is a JSON file that ``ptxgen tune`` writes, named after the GPU and its number of SMs.
-For each route table that was measured it has *rules*: boxes of M, N and K and the kernel that
-was fastest in them. They come before the table's own routes, those of them that the rules leave
-something to. GPUs without a tuning, and tables that a tuning does not have, are served by the
-tables in :mod:`ptxgen.tiles`.
+A time is predicted as the sum over a route's kernels of :data:`TERMS`, each a quantity that follows
+from the kernel's :class:`~ptxgen.spec.effort.Effort` and the GPU's rates, times a constant of the
+kernel's own. ``ptxgen tune`` fits the constants to what it measured on random problems, and writes
+them to a JSON file named after the GPU and its number of SMs. On another GPU the same constants are
+taken, with its own rates: what is fitted is how well a kernel uses a GPU, not how fast a GPU is.
+As terms that grow alike cannot be told apart on one GPU, no kernel is believed there to be faster
+than memory and multipliers allow.
 
-A rule only picks among the kernels of the table, all of which return the same bits, so a
-tuning costs or saves time and cannot change a result. A tuning that names a kernel which the
-table no longer has is refused.
+A time only picks among the kernels of a table, all of which return the same bits.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ptxgen.errors import SpecError
-from ptxgen.expr import Expr, all_of
-from ptxgen.numerics.contract import K, M, N
-from ptxgen.spec import ALIGN_A, ALIGN_B, ARCHITECTURES, LAYOUTS, Key, Route
-from ptxgen.tiles import ROUTES
+from ptxgen.spec import ARCHITECTURES
+from ptxgen.spec.effort import TYPICAL, UNITS, Rates
 
 FOLDER = Path(__file__).parent
 
-Bounds = tuple[int | None, int | None]
-"""The least and the largest value, both inside; None where there is no bound."""
-ANY: Bounds = (None, None)
-ALIGNMENTS = (1, 2, 4, 8, 16)
-"""Least alignments that a rule may ask for, in bytes."""
+TERMS = {
+    "launch": "one launch",
+    "steps": "steps of the reduction, one after the other: 100 cycles each",
+    "waves": "rounds of CTAs: 1000 cycles each",
+    "products": "multiplications of the busiest SM, at its peak rate",
+    "memory": "operands, once, from memory",
+    "L2": "what all CTAs load, at 64 bytes a cycle and SM",
+    "missed": "what of that L2 cannot hold, from memory",
+    "stores": "results, to memory",
+}
+"""The terms of a predicted time, µs. A launch counts 1 µs, all else by the GPU's rates."""
+UNKNOWN = (4.0, 2.0, 1.0, 1.2, 1.0, 1.0, 1.0, 1.0)
+"""The constants of a kernel that was never measured."""
+TIE = 1e-3
+"""Part of a sum that counts beside the limit, so that of two kernels there the better is taken."""
+_L2_BYTES = 64
+_L2_USED = 0.8
+"""The part of L2 that operands find to themselves."""
 
-
-@dataclass(frozen=True)
-class Rule:
-    """A kernel of a route table (the first of its route), and the box where it is the fastest.
-
-    ``align``: only for A and B of at least these alignments, in bytes; 1 admits any. Raises
-    SpecError for a box that has no problem.
-    """
-
-    kernel: str
-    reason: str
-    m: Bounds = ANY
-    n: Bounds = ANY
-    k: Bounds = ANY
-    align: tuple[int, int] = (1, 1)
-
-    def __post_init__(self) -> None:
-        for size, (low, high) in (("m", self.m), ("n", self.n), ("k", self.k)):
-            known = [bound for bound in (low, high) if bound is not None]
-            if not all(type(bound) is int and bound >= 1 for bound in known):
-                raise SpecError(
-                    f"rule of {self.kernel}: {size} is [{low}, {high}]; takes whole numbers from "
-                    "1 on, or null where there is no bound"
-                )
-            if known != sorted(known):
-                raise SpecError(
-                    f"rule of {self.kernel}: {size} is [{low}, {high}]; the least comes first"
-                )
-        if not all(type(least) is int and least in ALIGNMENTS for least in self.align):
-            raise SpecError(
-                f"rule of {self.kernel}: align is {list(self.align)}; takes two of "
-                f"{', '.join(map(str, ALIGNMENTS))}"
-            )
-
-    @property
-    def prefer(self) -> Expr:
-        """The box as a predicate."""
-        terms = []
-        for size, (low, high) in ((M, self.m), (N, self.n), (K, self.k)):
-            terms += [size >= low] if low is not None else []
-            terms += [size <= high] if high is not None else []
-        for align, least in zip((ALIGN_A, ALIGN_B), self.align, strict=True):
-            terms += [align >= least] if least > 1 else []
-        return all_of(terms)
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What a tuning says of one table: ordered rules, ``then`` routes of the table itself."""
-
-    rules: tuple[Rule, ...]
-    then: tuple[str, ...]
-    """First kernels of the table's routes that still serve something, in the table's order."""
-
-    def routes(self, table: Sequence[Route], what: str) -> tuple[Route, ...]:
-        """The table in this tuning's order. Raises SpecError for a kernel it does not have."""
-        known = {route.name: route for route in reversed(table)}
-        for name in (*(rule.kernel for rule in self.rules), *self.then):
-            if name not in known:
-                raise SpecError(
-                    f"{what} names the kernel {name}, with which no route of the table begins (any "
-                    "more): measure again with `ptxgen tune`, or edit the tuning"
-                )
-        ruled = (Route(known[r.kernel].steps, r.prefer, r.reason) for r in self.rules)
-        return (*ruled, *(route for route in table if route.name in self.then))
+Constants = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """The measured rules of one GPU: its name, as the driver gives it, and its SMs."""
+    """The constants of kernels, by name, as measured on one GPU: its name, as the driver gives it,
+    its SMs and its rates.
+
+    A kernel of 16 bits stands for its twins: the names are those of the first dtype of its table.
+    """
 
     gpu: str
     sms: int
     arch: str
     measured: str
     """When and with what, for people."""
-    tables: Mapping[Key, Rules] = field(default_factory=dict)
+    rates: Rates
+    kernels: Mapping[str, Constants] = field(default_factory=dict, repr=False)
+    scaled: bool = False
+    """Whether the constants are another GPU's."""
 
     def __post_init__(self) -> None:
         if self.arch not in ARCHITECTURES:
             raise SpecError(f"tuning {self.name}: arch {self.arch!r}: known: {[*ARCHITECTURES]}")
+        for kernel, constants in self.kernels.items():
+            if len(constants) != len(TERMS) or not all(0 <= c < math.inf for c in constants):
+                raise SpecError(
+                    f"tuning {self.name}: the constants of {kernel} are {list(constants)}; takes "
+                    f"{len(TERMS)} numbers from 0 on ({', '.join(TERMS)})"
+                )
 
     @property
     def name(self) -> str:
         """The file's name, such as "h200_132"."""
         return tuning_name(self.gpu, self.sms)
 
-    def routes(self, key: Key, tables: Mapping[Key, Sequence[Route]] = ROUTES) -> tuple[Route, ...]:
-        """The routes of a table of this tuning."""
-        what = f"tiles/tunings/{self.name}.json, {' '.join(key)},"
-        if key not in tables:
-            raise SpecError(f"{what} is about a table that there is not (any more)")
-        return self.tables[key].routes(tables[key], what)
+    def time(
+        self,
+        kernel: str,
+        unit: str,
+        slots: int,
+        sms: int,
+        ctas: int,
+        steps: int,
+        products: int,
+        loads: int,
+        operands: int,
+        stores: int,
+        count: int = 1,
+    ) -> float:
+        """The predicted µs of a kernel; the numbers are those of its effort.
+
+        ``count``: how many such problems one launch does: what all CTAs do is done so often.
+        """
+        quantities = self.terms(
+            *(unit, slots, sms, ctas * count, steps, products),
+            *(loads * count, operands * count, stores * count),
+        )
+        total = sum(map(float.__mul__, self.kernels.get(kernel, UNKNOWN), quantities))
+        return max(total, self.least(quantities)) + TIE * total
+
+    def least(self, quantities: tuple[float, ...]) -> float:
+        """What a kernel takes at least, µs, on a GPU whose constants are another's."""
+        named = dict(zip(TERMS, quantities, strict=True))
+        return max(named["memory"] + named["stores"], named["products"]) if self.scaled else 0.0
+
+    def terms(
+        self,
+        unit: str,
+        slots: int,
+        sms: int,
+        ctas: int,
+        steps: int,
+        products: int,
+        loads: int,
+        operands: int,
+        stores: int,
+    ) -> tuple[float, ...]:
+        """The :data:`TERMS` of a kernel, each with the constant 1."""
+        rates = self.rates
+        cycles = 1e3 * rates.clock  # a µs
+        fits = min(_L2_USED * rates.l2 / max(operands, 1), 1.0)
+        return (
+            1.0,
+            100.0 * steps / cycles,
+            1000.0 * -(-ctas // (slots * sms)) / cycles,
+            -(-ctas // sms) * products / (rates.products[UNITS.index(unit)] * cycles),
+            operands / rates.memory,
+            loads / (_L2_BYTES * sms * cycles),
+            loads * (1.0 - fits) / rates.memory,
+            stores / rates.memory,
+        )
 
 
 def tuning_name(gpu: str, sms: int) -> str:
@@ -142,21 +153,43 @@ def tunings(folder: Path = FOLDER) -> tuple[Tuning, ...]:
     return tuple(read(path) for path in sorted(folder.glob("*.json")))
 
 
+@cache
+def serving(
+    arch: str, gpu: tuple[str, int] | None = None, rates: Rates | None = None
+) -> tuple[Tuning, bool]:
+    """The constants for a GPU (name and SMs), and whether they were measured on one like it.
+
+    Elsewhere they are those of a GPU of the same architecture, or of the first there is, and
+    ``rates`` are what the driver says, or those of a typical GPU of the architecture.
+    """
+    known = tunings()
+    for tuning in known:
+        if (tuning.gpu, tuning.sms) == gpu and tuning.arch == arch:
+            return tuning, True
+    nearest = next((t for t in known if t.arch == arch), known[0])
+    return replace(nearest, rates=rates or TYPICAL[arch], scaled=True), False
+
+
 # -- files ------------------------------------------------------------------------
 def read(path: Path) -> Tuning:
     """The tuning in a file. Raises SpecError for one that is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+        rates = found["rates"]
         tuning = Tuning(
             gpu=_text(found["gpu"]),
             sms=int(found["sms"]),
             arch=_text(found["arch"]),
             measured=_text(found["measured"]),
-            tables={
-                _key(name): Rules(
-                    tuple(_rule(each) for each in table["rules"]), tuple(map(_text, table["then"]))
-                )
-                for name, table in found["tables"].items()
+            rates=Rates(
+                float(rates["clock"]),
+                float(rates["memory"]),
+                float(rates["l2"]),
+                tuple(float(rates["products"][unit]) for unit in UNITS),
+            ),
+            kernels={
+                str(name): tuple(float(c) for c in constants)
+                for name, constants in found["kernels"].items()
             },
         )
     except SpecError as error:
@@ -169,52 +202,28 @@ def read(path: Path) -> Tuning:
 
 
 def write(tuning: Tuning, path: Path) -> None:
-    """Writes a tuning, one rule a line, so that a change is read as a line."""
-    tables = []
-    for key, table in sorted(tuning.tables.items()):
-        rules = ",\n".join(f"        {json.dumps(_record(rule))}" for rule in table.rules)
-        then = ",\n".join(f"        {json.dumps(name)}" for name in table.then)
-        tables.append(
-            f"    {json.dumps(' '.join(key))}: {{\n"
-            f'      "rules": [\n{rules}\n      ],\n      "then": [\n{then}\n      ]\n    }}'
-        )
-    head = "".join(
-        f"  {json.dumps(name)}: {json.dumps(getattr(tuning, name))},\n"
-        for name in ("gpu", "sms", "arch", "measured")
-    )
-    body = ",\n".join(tables)
+    """Writes a tuning, a kernel a line, so that a change is read as a line."""
+    rates = tuning.rates
+    head = {name: getattr(tuning, name) for name in ("gpu", "sms", "arch", "measured")}
+    head["rates"] = {
+        "clock": rates.clock,
+        "memory": rates.memory,
+        "l2": rates.l2,
+        "products": dict(zip(UNITS, rates.products, strict=True)),
+    }
+    lines = [f"  {json.dumps(name)}: {json.dumps(value)}," for name, value in head.items()]
+    kernels = [
+        f"    {json.dumps(name)}: {json.dumps([_short(c) for c in constants])}"
+        for name, constants in sorted(tuning.kernels.items())
+    ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'{{\n{head}  "tables": {{\n{body}\n  }}\n}}\n', encoding="utf-8")
+    text = "\n".join(["{", *lines, '  "kernels": {', ",\n".join(kernels), "  }", "}"])
+    path.write_text(text + "\n", encoding="utf-8")
 
 
-def _record(rule: Rule) -> dict[str, Any]:
-    """A rule for JSON; what is unbounded is left out."""
-    found: dict[str, Any] = {"kernel": rule.kernel}
-    found |= {size: getattr(rule, size) for size in "mnk" if getattr(rule, size) != ANY}
-    if rule.align != (1, 1):
-        found["align"] = rule.align
-    return {**found, "reason": rule.reason}
-
-
-def _rule(found: Mapping[str, Any]) -> Rule:
-    unknown = found.keys() - {"kernel", "reason", "m", "n", "k", "align"}
-    if unknown:
-        raise ValueError(f"a rule has {sorted(unknown)}")
-    bounds = {size: _bounds(found[size]) for size in "mnk" if size in found}
-    a, b = found.get("align", (1, 1))
-    return Rule(_text(found["kernel"]), _text(found["reason"]), align=(a, b), **bounds)
-
-
-def _bounds(found: Sequence[int | None]) -> Bounds:
-    low, high = found
-    return low, high
-
-
-def _key(name: str) -> Key:
-    layout, plan, width, tier = name.split()
-    if layout not in LAYOUTS:
-        raise ValueError(f"{name!r} names no table")
-    return layout, plan, width, tier
+def _short(constant: float) -> float:
+    """Four digits: less than what a measurement repeats."""
+    return float(f"{constant:.4g}")
 
 
 def _text(value: Any) -> str:

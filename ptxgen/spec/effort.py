@@ -1,0 +1,96 @@
+"""What a kernel has to do for a problem, and what a GPU does it at: what predicted times are of.
+
+Both are facts: the first follows from a spec, the second from the driver or a data sheet. How well
+a kernel turns one into the other is fitted (:mod:`ptxgen.tiles.tunings`), and decides nothing but
+which of several kernels that return the same bits is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ptxgen.errors import SpecError
+from ptxgen.expr import Expr
+
+UNITS = ("fma", "mma", "wgmma", "fma64", "mma64")
+"""What multiplies: FMA units, tensor cores by mma.sync or by wgmma; the same of f64."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What one kernel has to do, as formulas over the variables of its problems.
+
+    ``unit``: what multiplies, one of :data:`UNITS`; ``slots``: CTAs that an SM has at a time.
+    """
+
+    unit: str
+    slots: int
+    ctas: Expr
+    """Tiles of all CTAs (of a persistent kernel: of all its turns)."""
+    steps: Expr
+    """Stages of the reduction that follow one another in a CTA."""
+    products: Expr
+    """Multiplications of a CTA."""
+    loads: Expr
+    """Bytes that all CTAs together load."""
+    operands: Expr
+    """Bytes of what they load from, each counted once."""
+    stores: Expr
+    """Bytes written."""
+
+    @property
+    def formulas(self) -> tuple[Expr, ...]:
+        """All formulas, in the order of the fields."""
+        return self.ctas, self.steps, self.products, self.loads, self.operands, self.stores
+
+    def substitute(self, given: Mapping[str, Expr]) -> Effort:
+        """The effort where variables are something else."""
+        return Effort(self.unit, self.slots, *(f.substitute(given) for f in self.formulas))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a GPU can do: clock in GHz, memory in bytes a µs, L2 in bytes.
+
+    ``products``: multiplications an SM and cycle, of each of :data:`UNITS`.
+    """
+
+    clock: float
+    memory: float
+    l2: float
+    products: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        known = dict(zip(UNITS, self.products, strict=False))
+        named = {"clock": self.clock, "memory": self.memory, "l2": self.l2, **known}
+        if len(self.products) != len(UNITS) or not all(0 < r < math.inf for r in named.values()):
+            raise SpecError(
+                f"rates {named}: takes positive numbers, products of {', '.join(UNITS)}"
+            )
+
+
+def _rates(clock: float, memory: float, l2: float, *products: float) -> Rates:
+    return Rates(clock, memory * 1e3, l2 * 1e6, products)
+
+
+TYPICAL: Mapping[str, Rates] = MappingProxyType(
+    {
+        "sm_80": _rates(1.41, 2039, 40, 64, 1024, 1024, 32, 64),
+        "sm_86": _rates(1.80, 768, 6, 128, 256, 256, 2, 2),
+        "sm_87": _rates(1.30, 205, 4, 128, 256, 256, 2, 2),
+        "sm_89": _rates(2.52, 1008, 72, 128, 256, 256, 2, 2),
+        "sm_90": _rates(1.98, 4800, 50, 128, 1280, 2048, 64, 128),
+        "sm_100": _rates(1.85, 8000, 126, 128, 1024, 1024, 64, 64),
+        "sm_103": _rates(1.92, 8000, 126, 128, 1024, 1024, 2, 2),
+        "sm_110": _rates(1.57, 273, 32, 128, 1024, 1024, 2, 2),
+        "sm_120": _rates(2.41, 1792, 96, 128, 256, 256, 2, 2),
+        "sm_121": _rates(2.42, 273, 24, 128, 256, 256, 2, 2),
+    }
+)
+"""One GPU of each architecture, for where nothing else is known: A100 80 GB, RTX A6000, Jetson
+AGX Orin, RTX 4090, H200, B200, B300, Jetson Thor, RTX 5090, GB10. NVIDIA's data sheets and
+architecture papers; boost clocks (GHz), GB/s, MB; mma.sync on Hopper: five eighths of wgmma, as
+measured on an H200."""

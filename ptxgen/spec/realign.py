@@ -1,0 +1,162 @@
+"""The realign family: copies of matrices whose rows start at multiples of 16 bytes.
+
+Kernels that copy 16 bytes at a time serve operands off 16 bytes, too, if they read such a copy.
+
+============================  =================================================================
+``ROWS0, COLS0`` (``ROWS1``)  rows of the first (second) matrix, and elements of each; 0 .. 2^31 - 1
+============================  =================================================================
+
+Kernels are told besides: ``LDX0, LDX1``, elements from row to row. A step says what these are in
+its table's space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import ClassVar, Self
+
+from ptxgen.expr import Expr, all_of, ceil_div, const, var
+from ptxgen.numerics.contract import COPY, Contract
+from ptxgen.numerics.dtype import ITEMSIZE
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import (
+    ARCHITECTURES,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    Expect,
+    KernelSpec,
+    check,
+)
+from ptxgen.spec.effort import Effort
+
+VECTOR = 16
+"""Bytes of a vector: what is copied at a time, and what rows of a copy are aligned to."""
+_ELEMENTS = {2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
+
+
+def pitch(columns: Expr, size: int) -> Expr:
+    """Elements of ``size`` bytes from row to row of a copy."""
+    return ceil_div(columns, VECTOR // size) * (VECTOR // size)
+
+
+@dataclass(frozen=True)
+class RealignSpec(KernelSpec):
+    """Copies ``matrices`` row-major matrices (1 or 2) of elements of ``size`` bytes.
+
+    ``y0[i, j] = x0[i, j]`` for rows of ``x0`` that are ``ldx0`` elements apart and start anywhere;
+    those of ``y0`` are :func:`pitch` apart, and zero behind the last column. Likewise ``x1`` and
+    ``y1``.
+
+    A thread copies ``turns`` vectors. It reads a vector as the two that it lies across, if the row
+    has all of both, and by elements near a row's ends, so that nothing outside of rows is read.
+    """
+
+    size: int
+    matrices: int
+    cta_threads: int = 256
+    turns: int = 2
+    min_arch: str = "sm_80"
+    contract: Contract = COPY
+
+    family: ClassVar[str] = "realign"
+    template: ClassVar[str] = "realign/copy.cu.j2"
+    prepares: ClassVar[bool] = True
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "size": "bytes of an element",
+        "matrices": "matrices copied by one launch",
+        "cta_threads": "threads of a CTA",
+        "turns": "vectors that a thread copies",
+    }
+
+    def __post_init__(self) -> None:
+        name = self.name
+        check(self.size in _ELEMENTS, name, "bytes of an element", self.size, [*_ELEMENTS])
+        check(self.matrices in (1, 2), name, "matrices", self.matrices, (1, 2))
+        check(self.cta_threads % WARP == 0, name, "whole warps", self.cta_threads, WARP)
+        check(self.turns >= 1, name, "turns", self.turns, ">= 1")
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+
+    @property
+    def label(self) -> str:
+        return f"{self.dtype}x{self.matrices}"
+
+    @property
+    def dtype(self) -> str:
+        """Untyped, as PTX calls it: "b16", "b32" or "b64"."""
+        return f"b{8 * self.size}"
+
+    def of(self, dtype: str) -> Self:
+        return replace(self, size=ITEMSIZE[dtype])
+
+    @property
+    def element(self) -> str:
+        """The elements' type in the generated source."""
+        return _ELEMENTS[self.size]
+
+    @property
+    def unit(self) -> int:
+        """Elements of a vector."""
+        return VECTOR // self.size
+
+    @property
+    def threads(self) -> int:
+        return self.cta_threads
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0
+
+    def _vectors(self, i: int) -> Expr:
+        """Vectors of a copy."""
+        return var(f"ROWS{i}") * ceil_div(var(f"COLS{i}"), self.unit)
+
+    @property
+    def abi(self) -> Abi:
+        which = range(self.matrices)
+        pointers = ((ptr(f"x{i}", "const Element*"), ptr(f"y{i}", "Vector*")) for i in which)
+        told = (("ldx", "i64"), ("rows", "u32"), ("cols", "u32"))
+        scalars = (Param(f"{name}{i}", kind) for name, kind in told for i in which)
+        return Abi((*chain.from_iterable(pointers), *scalars))
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        return {f"y{i}": self._vectors(i) * VECTOR for i in range(self.matrices)}
+
+    @property
+    def grid(self) -> Expr:
+        first, *others = (
+            ceil_div(self._vectors(i), self.threads * self.turns) for i in range(self.matrices)
+        )
+        return sum(others, first)
+
+    @property
+    def effort(self) -> Effort:
+        size = sum(self.scratch.values(), const(0))
+        return Effort("fma", 2048 // self.threads, self.grid, const(1), const(0), size, size, size)
+
+    @property
+    def requires(self) -> Expr:
+        return all_of(size <= WORKSPACE_MAX for size in self.scratch.values())
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        found = [("first + TURNS * THREADS", (self.grid + 1) * (self.threads * self.turns))]
+        for i in range(self.matrices):
+            found.append((f"at + 2 * UNIT, of matrix {i}", var(f"COLS{i}") + 2 * self.unit))
+        return tuple((text, value, INDEX_MAX) for text, value in found)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (Expect("st.global.v4.u32", ("st.global.u*",)),)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.matrices} matrices of elements of {self.size} bytes, into rows at multiples of "
+            f"{VECTOR} bytes",
+            f"CTAs {self.grid} of {self.threads} threads",
+        )

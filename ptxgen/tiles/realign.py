@@ -1,0 +1,45 @@
+"""Routes for operands off 16 bytes: a copy into rows at multiples of 16, then a kernel of vectors.
+
+A copy costs a launch, and reads and writes the operand once; a kernel that copies by elements loses
+up to half of its speed. Which is less is predicted, as all times are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxgen.expr import Expr, const
+from ptxgen.numerics.contract import ITEMSIZE, K, M, N
+from ptxgen.spec import ALIGN_A, ALIGN_B, GemmSpec, KernelSpec, Route, Step
+from ptxgen.spec.realign import VECTOR, RealignSpec, pitch
+
+ALIGN = {"a": ALIGN_A, "b": ALIGN_B}
+
+
+def realigned(operands: str, kernel: GemmSpec, *then: KernelSpec) -> tuple[Step | KernelSpec, ...]:
+    """``kernel``, and those behind it, on copies of ``operands`` ("a", "b" or "ab")."""
+    size = ITEMSIZE[kernel.dtype]
+    stored = {"a": (M, K), "b": (K, N)}
+    copying: tuple[dict[str, str], dict[str, Expr]] = {}, {}
+    reading: tuple[dict[str, str], dict[str, Expr]] = {}, {}
+    for i, x in enumerate(operands):
+        rows, cols = stored[x] if kernel.layout["ab".index(x)] == "N" else stored[x][::-1]
+        copy = f"{x}_realigned"
+        copying[0].update({f"x{i}": x, f"ldx{i}": f"ld{x}", f"y{i}": copy})
+        copying[1].update({f"ROWS{i}": rows, f"COLS{i}": cols})
+        reading[0].update({x: copy})
+        reading[1].update(
+            {f"ALIGN_{x.upper()}": const(VECTOR), f"LD{x.upper()}": pitch(cols, size)}
+        )
+    return Step(RealignSpec(size, len(operands)), *copying), Step(kernel, *reading), *then
+
+
+def routes(
+    kernel: GemmSpec, *then: KernelSpec, operands: tuple[str, ...] = ("a", "b", "ab")
+) -> Iterator[Route]:
+    """The routes of ``kernel`` for each of ``operands`` off 16 bytes that it does not take."""
+    needs = "".join(x for x in "ab" if ALIGN[x].args[0] in kernel.requires.variables())
+    for copied in operands:
+        if set(copied) <= set(needs):
+            reason = f"{' and '.join(copied.upper())} off 16 bytes: copied first"
+            yield Route(realigned(copied, kernel, *then), reason=reason)

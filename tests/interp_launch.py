@@ -13,7 +13,7 @@ from ptxgen import reference
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.ops.gemm import table_of
 from ptxgen.ops.launch import launch
-from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32, GemmSpec, Problem
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, GemmSpec, Problem
 from ptxgen.tiles import TABLES
 
 POISON = {8: 0x7FF8A5A5A5A5A5A5, 4: 0x7FC5A5A5, 2: 0x7FE5}
@@ -256,7 +256,14 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
         arrays[short].allocation.nbytes -= arrays[short].itemsize
     aligns = tuple(16 if k == 0 else matrix.align for matrix in (a, b))
     values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": aligns[0], "ALIGN_B": aligns[1]}
-    told = {"LDA": a.pitch, "LDB": b.pitch, "LDC": out.pitch, "FLAGS": case.flags, "K": k}
+    told = {
+        **dict(ALONE),
+        "LDA": a.pitch,
+        "LDB": b.pitch,
+        "LDC": out.pitch,
+        "FLAGS": case.flags,
+        "K": k,
+    }
     problem = Problem(
         table=table_of(storage, OPERATIONS[case.op].plan_name, dtype, case.tier),
         dtype=dtype,

@@ -15,7 +15,7 @@ from ptxgen.reference.dot16 import tensor_core
 from ptxgen.reference.f32 import add
 from ptxgen.reference.gemm import chain, chain16
 from ptxgen.reference.half import downcast
-from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32
 from ptxgen.tiles import SPECS
 
 
@@ -48,7 +48,8 @@ class Kernels:
         return lambda params: _compute(SPECS[symbol], **SPECS[symbol].abi.unpack(params))
 
 
-def _compute(spec, a, b, bias, c, workspace, lda, ldb, ldc, m, n, k, chunk, flags):
+def _compute(spec, a, b, bias, c, workspace, lda, ldb, ldc, m, n, k, chunk, flags, **batch):
+    assert batch.items() <= {name.lower(): value for name, value in ALONE}.items()
     dtype, sums = spec.dtype, spec.contract.accumulator
     width = ITEMSIZE[sums]
     if spec.family == "reduce":

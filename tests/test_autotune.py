@@ -104,6 +104,24 @@ def test_the_fastest_of_a_few_serves_and_is_remembered(
     assert clock.asked == [3, 2] and not capsys.readouterr().err, "of two it was not known"
 
 
+def test_batches_are_problems_of_their_own(clock: Clock) -> None:
+    """Every kernel that takes batches is timed, and none that leaves something in scratch memory:
+    rows of these operands are off 16 bytes.
+    """
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal((3, 9, 33), dtype=np.float32)
+    b = rng.standard_normal((3, 33, 17), dtype=np.float32)
+    with ptxgen.autotune(most=1000, show=False):
+        assert (ptxgen.matmul(a, b) == reference.matmul(a, b)).all()
+        ptxgen.matmul(a[0], b[0])
+        ptxgen.matmul(a[:2], b[:2])
+        batched, alone, fewer = clock.asked
+        assert 1 < batched == fewer < alone
+        forget()
+        assert (ptxgen.matmul(a, b) == reference.matmul(a, b)).all()
+    assert len(clock.asked) == default_cache().info().tuned == 3
+
+
 def test_it_is_off_unless_turned_on(clock: Clock) -> None:
     x, w = operands()
     ptxgen.linear(x, w)

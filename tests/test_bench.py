@@ -16,7 +16,7 @@ import pytest
 from ops_fakes import FakeGpu
 
 from ptxgen import reference
-from ptxgen.bench import cases, gemm, host, kernels, measure, peers, plots, results, routes
+from ptxgen.bench import bmm, cases, gemm, host, kernels, measure, peers, plots, results, routes
 from ptxgen.bench.cases import GROUPS, Case, Shape
 from ptxgen.bench.results import Limits, Sample
 from ptxgen.dispatch import choose
@@ -720,6 +720,12 @@ def test_routes_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         routes.main(["--layout", "nn"])
 
 
+def test_batches_are_four_sizes() -> None:
+    for shape in ("3x4x5", "3x4x5x0", "3x4x5xn"):
+        with pytest.raises(OptionError, match="takes BATCHxMxKxN, such as 32x200x64x200"):
+            bmm.main(["--shapes", shape])
+
+
 # -- with a GPU ---------------------------------------------------------------------
 @pytest.mark.gpu
 @pytest.mark.parametrize(
@@ -749,6 +755,15 @@ def test_host_command_runs(tmp_path: Path) -> None:
     path = tmp_path / "host.json"
     assert host.main(["--dtype", "f32", "--calls", "200", "--json", str(path)]) == 0
     assert all(cost["us"] > 0 for cost in json.loads(path.read_text()))
+
+
+@pytest.mark.gpu
+def test_bmm_command_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="timing needs torch")
+    path = tmp_path / "bmm.json"
+    assert bmm.main(["--shapes", "3x33x65x17,2x1x64x64", "--json", str(path)]) == 0
+    found = json.loads(path.read_text())
+    assert len(found) == 8 and all(row["us"] > 0 and row["torch_us"] > 0 for row in found)
 
 
 @pytest.mark.gpu

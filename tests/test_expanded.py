@@ -11,7 +11,7 @@ from ptxgen import reference
 from ptxgen.ops.explaining import explain
 from ptxgen.ops.launch import launch
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec import Problem
+from ptxgen.spec import ALONE, Problem
 from ptxgen.tiles import SPECS
 
 K, N = 64, 48
@@ -46,7 +46,7 @@ def test_rows_of_stride_0(m, maps, expanded, device):
         table=("NN", "rows", "half", "tc"),
         dtype="f16",
         values=(("M", m), ("N", N), ("K", K), ("ALIGN_A", 16), ("ALIGN_B", 16)),
-        told=(("LDA", lda), ("LDB", ldb), ("LDC", out.pitch), ("FLAGS", 0)),
+        told=(*ALONE, ("LDA", lda), ("LDB", ldb), ("LDC", out.pitch), ("FLAGS", 0)),
         pointers=("a", "b", "bias", "c"),
         what=f"rows of stride 0, {m}",
     )

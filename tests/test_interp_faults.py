@@ -576,11 +576,12 @@ def parameters(text, change):
 def test_wrong_parameters():
     found = kernel("half-warp slices")
     text = golden(found.name)
+    more = f"takes {found.spec.abi.size + 4} bytes of parameters"
     changes = {
-        "one more": (lambda given: [*given, "\t.param .u32 more"], "takes 88 bytes of parameters"),
+        "one more": (lambda given: [*given, "\t.param .u32 more"], more),
         "a wider one": (
             lambda given: [*given[:-1], given[-1].replace(".u32", ".u64")],
-            "takes 88 bytes of parameters",
+            more,
         ),
         "one of no use less": (lambda given: given[:-1], None),
         "none": (lambda given: [], None),

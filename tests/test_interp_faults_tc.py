@@ -738,14 +738,17 @@ class OtherMaps(CpuDevice):
 
 
 MAPS = {
-    "one row less of the box": lambda b, p: (replace(b, box=(b.box[0], b.box[1] - 1)), p),
-    "the next row": lambda b, p: (b, p + b.pitch),
+    "one row less of the box": lambda b, p: (
+        replace(b, box=(b.box[0], b.box[1] - 1, *b.box[2:])),
+        p,
+    ),
+    "the next row": lambda b, p: (b, p + b.pitches[0]),
     "the next vector": lambda b, p: (b, p + 16),
-    "rows apart": lambda b, p: (replace(b, pitch=b.pitch + 16), p),
-    "more rows": lambda b, p: (replace(b, size=(b.size[0], 2 * b.size[1])), p + 16),
+    "rows apart": lambda b, p: (replace(b, pitches=(b.pitches[0] + 16, *b.pitches[1:])), p),
+    "more rows": lambda b, p: (replace(b, size=(b.size[0], 2 * b.size[1], *b.size[2:])), p + 16),
     "other swizzle": lambda b, p: (replace(b, swizzle={128: 0, 64: 128, 32: 64}[b.swizzle]), p),
-    "fewer columns": lambda b, p: (replace(b, size=(b.size[0] - 8, b.size[1])), p),
-    "fewer rows": lambda b, p: (replace(b, size=(b.size[0], b.size[1] - 1)), p),
+    "fewer columns": lambda b, p: (replace(b, size=(b.size[0] - 8, *b.size[1:])), p),
+    "fewer rows": lambda b, p: (replace(b, size=(b.size[0], b.size[1] - 1, *b.size[2:])), p),
 }
 """Wrong tensor maps."""
 

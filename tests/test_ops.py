@@ -609,7 +609,20 @@ REFUSALS = {
         ShapeError,
         r"b has shape \[5, 9\]; takes .* K = 7, tha",
     ),
-    "matmul 3-D": ("matmul", (view_of(lambda z: z[None]), W), {}, ShapeError, r"a has .*\[M, K\]"),
+    "matmul 1-D": (
+        "matmul",
+        (view_of(lambda z: z[0, :7]), W),
+        {},
+        ShapeError,
+        r"a has .*takes \[\.\.\., M, K\]",
+    ),
+    "matmul batches": (
+        "matmul",
+        tuple(view_of(lambda z, s=s: z.reshape(4, 8, 8)[s]) for s in (slice(2), slice(3))),
+        {},
+        ShapeError,
+        r"b has shape \[3, 8, 8\]; .* broadcast with those of a, which has shape \[2, 8, 8\]",
+    ),
     "huge": (
         "linear",
         (view_of(lambda z: np.lib.stride_tricks.as_strided(z, (1 << 31, 7), (0, 4))), W),

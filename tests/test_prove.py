@@ -19,6 +19,7 @@ from ptxgen.dispatch.prove import (
     Attempt,
     Prover,
     Result,
+    _covered,
     _Search,
     prove,
     prove_source,
@@ -27,6 +28,7 @@ from ptxgen.dispatch.prove import (
 from ptxgen.dispatch.solver import Linear
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, Expr, ceil_div, const, maximum, minimum, select, var
+from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.spec import (
     ALIGN_A,
     CHUNK,
@@ -87,6 +89,18 @@ def test_a_table_of_the_library_is_proved(module: str) -> None:
     assert not failures(results), "\n".join(map(str, failures(results)))
     scratch = any(route.scratch for route in of.routes)
     assert {r.goal for r in results} == GOALS - (set() if scratch else {"scratch"})
+
+
+@pytest.mark.parametrize(
+    "of",
+    [of for of in emit.tables() if of.key[1:2] == (OPERATIONS["matmul"].plan_name,)],
+    ids=lambda of: of.module,
+)
+def test_a_batch_is_always_served(of: Table) -> None:
+    """Where matmul looks, the routes that take batches cover all problems by themselves."""
+    for runs in of.classes.values():
+        batched = [of.routes[i] for i in runs if of.routes[i].batched]
+        assert _covered(Prover(of), [emit.condition(of, route) for route in batched]).proved
 
 
 EFFORTS = """

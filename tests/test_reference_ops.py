@@ -80,6 +80,19 @@ def test_matmul(rng: np.random.Generator, transpose_a: bool, transpose_b: bool) 
     assert_same(result, chain(a, b, ROWS.chunk_length(4, 5, 30)))
 
 
+def test_matmul_of_batches(rng: np.random.Generator) -> None:
+    a, b = random(rng, 2, 1, 4, 30), random(rng, 3, 30, 5)
+    chunk = ROWS.chunk_length(4, 5, 30)
+    expected = np.array([[chain(x[0], y, chunk) for y in b] for x in a])
+    assert_same(reference.matmul(a, b), expected)
+    assert_same(
+        reference.matmul(a.swapaxes(2, 3), b.swapaxes(1, 2), transpose_a=True, transpose_b=True),
+        expected,
+    )
+    assert_same(reference.matmul(a[0, 0], b), expected[0])
+    assert reference.matmul(a[:0], b).shape == (0, 3, 4, 5)
+
+
 def test_plans_are_obeyed(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     """The chunk length comes from the plan, which sees the dimensions of the product."""
     rows = Plan("rows", N + K // 7, batch_invariant=True)
@@ -348,7 +361,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[PtxgenError], list[str]]] = [
     ("linear_wgrad", {"x": X, "dy": W}, ShapeError, ["dy has shape [3, 4]", "[2]"]),
     ("linear_wgrad", {"x": X, "dy": X, "layout": ""}, OptionError, ["layout=''"]),
     ("matmul", {"a": X, "b": X}, ShapeError, ["b has shape [2, 3]", "K = 3"]),
-    ("matmul", {"a": X[0], "b": W}, ShapeError, ["a has shape [3]", "[M, K]"]),
+    ("matmul", {"a": X[0], "b": W}, ShapeError, ["a has shape [3]", "[..., M, K]"]),
     ("matmul", {"a": X, "b": W, "transpose_a": True}, ShapeError, ["b has shape [3, 4]", "K = 2"]),
 ]
 

@@ -252,8 +252,8 @@ def test_kernels_take_the_fired_pointers_in_their_own_order(order, written):
 
 
 BOXES = (
-    TensorBox(0, 128, 2, (64, 9), 128, (64, 8), 128),
-    TensorBox(1, 256, 2, (8, 4), 16, (8, 8), 0),
+    TensorBox(0, 128, 2, (64, 9), (128,), (64, 8), 128),
+    TensorBox(1, 256, 2, (8, 4), (16,), (8, 8), 0),
 )
 
 

@@ -145,6 +145,76 @@ def test_matmul_and_its_gradients():
     same_bits(array(pt.matmul(strided, b.T)), reference.matmul(array(strided), array(b).T))
 
 
+BATCHES = {
+    "batches": ((3, 4, 9), (3, 9, 6)),
+    "one b": ((3, 4, 9), (9, 6)),
+    "one a": ((4, 9), (3, 9, 6)),
+    "broadcast": ((2, 1, 4, 9), (3, 9, 6)),
+    "more than two strides": ((2, 1, 2, 4, 9), (1, 3, 2, 9, 6)),
+}
+
+
+@pytest.mark.parametrize("case", BATCHES)
+def test_matmul_of_batches_and_its_gradients(case):
+    torch.manual_seed(0)
+    a, b = (torch.randn(shape, requires_grad=True) for shape in BATCHES[case])
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    g = torch.randn(*batch, 4, 6)
+    y, da, db = grads(pt.matmul, a, b, dy=g)
+    left, right = (array(x.expand(*batch, *x.shape[-2:])) for x in (a, b))
+    same_bits(array(y), reference.matmul(left, right))
+    of_a = torch.from_numpy(reference.matmul(array(g), right, transpose_b=True))
+    of_b = torch.from_numpy(reference.matmul(left, array(g), transpose_a=True))
+    assert torch.equal(da, of_a.sum_to_size(a.shape))
+    if case == "one b":
+        same_bits(array(db), reference.linear_wgrad(array(a), array(g)))
+    else:
+        assert torch.equal(db, of_b.sum_to_size(b.shape))
+    operator = grads(torch.ops.ptxgen.matmul, a, b, dy=g)
+    compiled = grads(torch.compile(pt.matmul, fullgraph=True, backend="aot_eager"), a, b, dy=g)
+    assert equal(operator, [y, da, db]) and equal(compiled, [y, da, db])
+
+
+def test_views_of_batches_are_not_copied(monkeypatch):
+    x = torch.randn(2, 5, 3, 9).transpose(1, 2)
+    every = torch.randn(9, 6).expand(2, 3, 9, 6)
+    monkeypatch.setattr(torch.Tensor, "contiguous", None)
+    same_bits(array(pt.matmul(x, every)), reference.matmul(array(x), array(every)))
+    same_bits(array(pt.matmul(x.mT, x)), reference.matmul(array(x.mT), array(x)))
+
+
+def test_bmm_and_baddbmm():
+    torch.manual_seed(0)
+    a, b = (torch.randn(s, requires_grad=True) for s in ((3, 4, 9), (3, 9, 6)))
+    c, g = torch.randn(4, 1, requires_grad=True), torch.randn(3, 4, 6)
+    product = torch.from_numpy(reference.matmul(array(a), array(b)))
+    assert equal(grads(pt.bmm, a, b, dy=g), grads(pt.matmul, a, b, dy=g))
+    for beta, alpha in ((1, 1), (0, 1), (0.5, 3), (1, 2), (2, 1)):
+
+        def added(c, a, b, beta=beta, alpha=alpha):
+            return pt.baddbmm(c, a, b, beta=beta, alpha=alpha)
+
+        y, dc, da, db = grads(added, c, a, b, dy=g)
+        scaled = product if alpha == 1 else product * alpha
+        addend = c.detach() if beta == 1 else c.detach() * beta
+        assert torch.equal(y, scaled + addend if beta else scaled)
+        assert torch.equal(dc, (g * beta).sum_to_size(4, 1))
+        for mine, plain in zip((da, db), grads(pt.bmm, a, b, dy=g)[1:], strict=True):
+            assert torch.equal(mine, plain * alpha)
+        compiled = torch.compile(added, fullgraph=True, backend="aot_eager")
+        assert equal(grads(compiled, c, a, b, dy=g), [y, dc, da, db])
+    low = [x.detach().bfloat16() for x in (c, a, b)]
+    wide = pt.bmm(*low[1:], out_dtype=torch.float32)
+    assert torch.equal(pt.baddbmm(*low), (wide + low[0]).bfloat16())
+    assert torch.equal(pt.baddbmm(c.detach(), *low[1:]), (wide + c.detach()).bfloat16())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(pt.bmm(a, b), pt.bmm(*low[1:]))
+        assert torch.equal(pt.baddbmm(low[0], a, b), pt.baddbmm(*low))
+    for f in (pt.bmm, lambda a, b: pt.baddbmm(c, a, b)):
+        with pytest.raises(ShapeError, match=r"a has shape \[3, 4, 9\], b \[2, 9, 6\]; takes"):
+            f(a, b[:2])
+
+
 def test_only_the_gradients_asked_for():
     x, w, b, dy = operands()
     for wanted in ((True, False, False), (False, True, False), (False, False, True)):
@@ -255,7 +325,7 @@ def test_vmap():
 # -- compiling --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["linear", "linear_dgrad", "linear_wgrad", "matmul"])
+@pytest.mark.parametrize("name", ["linear", "linear_dgrad", "linear_wgrad", "matmul", "baddbmm"])
 def test_the_operators_are_well_formed(name):
     x, w, b, dy = operands()
     dy.requires_grad_()
@@ -264,6 +334,7 @@ def test_the_operators_are_well_formed(name):
         "linear_dgrad": (dy, w),
         "linear_wgrad": (x, dy),
         "matmul": (x, w.detach().T.contiguous().requires_grad_()),
+        "baddbmm": (b, torch.randn(2, M, K), torch.randn(2, K, N, requires_grad=True)),
     }
     torch.library.opcheck(getattr(torch.ops.ptxgen, name).default, arguments[name])
 

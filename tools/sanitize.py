@@ -27,7 +27,7 @@ from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.ops.gemm import table_of
 from ptxgen.ops.launch import architecture, launch
 from ptxgen.runtime import get_device
-from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32, GemmSpec, Problem
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, GemmSpec, Problem
 from ptxgen.tiles import SPECS, TABLES
 
 NUMPY = {
@@ -116,7 +116,14 @@ def run(name: str, layout: str, m: int, n: int, k: int, aligned: bool, rng: Any)
         assert table is not None, "every layout is served"
         aligns = (a.align, b.align) if k else (16, 16)
         values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": aligns[0], "ALIGN_B": aligns[1]}
-        told = {"LDA": a.pitch, "LDB": b.pitch, "LDC": out.pitch, "FLAGS": flags, "K": k}
+        told = {
+            **dict(ALONE),
+            "LDA": a.pitch,
+            "LDB": b.pitch,
+            "LDC": out.pitch,
+            "FLAGS": flags,
+            "K": k,
+        }
         problem = Problem(
             table=table,
             dtype=dtype,

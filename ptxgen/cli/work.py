@@ -17,6 +17,7 @@ from ptxgen.errors import OptionError, PtxgenError
 # name: (module with main(argv) -> status, help)
 _BENCHES = {
     "gemm": ("ptxgen.bench.gemm", "linear, linear_dgrad and linear_wgrad beside their peers"),
+    "bmm": ("ptxgen.bench.bmm", "batches of products beside torch.bmm"),
     "kernels": ("ptxgen.bench.kernels", "every kernel that a problem admits, forced"),
     "routes": ("ptxgen.bench.routes", "which kernel serves which sizes (needs no GPU)"),
     "host": ("ptxgen.bench.host", "what a call costs the host, beside torch's own"),

@@ -8,7 +8,7 @@ the generated code is safe and complete.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 
 from ptxgen.dispatch.choice import Candidate, Choice, Dispatch, best, by_architecture
@@ -33,6 +33,7 @@ def choose(
     dtype: str | None = None,
     gpu: str | None = None,
     rates: Rates | None = None,
+    count: int = 1,
     what: str = "",
 ) -> Choice:
     """The kernels that serve a problem: of all that do, those predicted to be the fastest.
@@ -41,13 +42,14 @@ def choose(
     but for SMS, which is ``sms``. ``dtype``: one of those that the table serves (default: its
     first). ``gpu``: the GPU's name; if there is a tuning of a GPU of this name and ``sms``, times
     are predicted by it, else by the one nearest to it and the GPU's ``rates`` (default: those of a
-    typical GPU of ``arch``). ``what``: the problem's name in errors.
+    typical GPU of ``arch``). ``count``: how many such problems one launch is to do; if there are
+    several, kernels that take no batches are left out. ``what``: the problem's name in errors.
 
     Raises OptionError for an unknown table, architecture or dtype, and UncoveredError when no
     kernel serves the problem.
     """
     found = candidates(
-        table, values, arch=arch, sms=sms, dtype=dtype, gpu=gpu, rates=rates, what=what
+        table, values, arch=arch, sms=sms, dtype=dtype, gpu=gpu, rates=rates, count=count, what=what
     )
     choice = best(found)
     assert choice is not None, "candidates() raises where there is none"
@@ -63,6 +65,7 @@ def candidates(
     dtype: str | None = None,
     gpu: str | None = None,
     rates: Rates | None = None,
+    count: int = 1,
     what: str = "",
 ) -> list[Candidate]:
     """All kernels that serve a problem, with predicted times, in the order of their table.
@@ -81,7 +84,8 @@ def candidates(
             raise UncoveredError(named, f"{name} is {given[name]}; takes {domain}")
     tuning, _ = serving(arch, None if gpu is None else (gpu, sms), rates)
     arguments = (given[name] for name in kind.space.arguments)
-    found = list(function(*arguments, time=tuning.time))
+    made = function(*arguments, time=partial(tuning.time, count=count))
+    found = [each for each in made if count == 1 or kind.routes[each.choice.route].batched]
     if not found:
         raise UncoveredError(named, f"no route of {arch} with {sms} SMs admits it")
     if dtype == kind.dtypes[0]:

@@ -58,10 +58,10 @@ MATMUL = Signature(
     ("a", "b"),
     ("out",),
     {
-        "nn": {"a": "M K", "b": "K N", "out": "M N"},
-        "nt": {"a": "M K", "b": "N K", "out": "M N"},
-        "tn": {"a": "K M", "b": "K N", "out": "M N"},
-        "tt": {"a": "K M", "b": "N K", "out": "M N"},
+        "nn": {"a": "* M K", "b": "* K N", "out": "* M N"},
+        "nt": {"a": "* M K", "b": "* N K", "out": "* M N"},
+        "tn": {"a": "* K M", "b": "* K N", "out": "* M N"},
+        "tt": {"a": "* K M", "b": "* N K", "out": "* M N"},
     },
     _SIZES,
     options={

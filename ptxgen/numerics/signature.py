@@ -1,8 +1,9 @@
 """Signatures: an operation's arguments, results and options, and how shapes fit, as data.
 
 A shape is written as a form: ``"... K"`` is any number of leading dimensions, which together count
-as the size M, and a last one, K; ``"K N"`` is a matrix. The library, the oracles and PyTorch's fake
-kernels all infer shapes here.
+as the size M, and a last one, K; ``"K N"`` is a matrix; ``"* K N"`` is a batch of them, whose
+leading dimensions broadcast against those of other arguments, as NumPy's do. The library, the
+oracles and PyTorch's fake kernels all infer shapes here.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ DIM_MAX = (1 << 31) - 1
 """Largest size of a dimension."""
 LEAD = "M"
 """The size that leading dimensions have together."""
+
+BATCH = "*"
+"""The leading dimensions of a batch, in a form."""
 
 Shape = tuple[int, ...]
 
@@ -72,14 +76,17 @@ class Signature:
         sizes: dict[str, int] = {}
         owner: dict[str, str] = {}
         lead: tuple[str, Shape] | None = None
+        batch: Shape = ()
+        batched: str | None = None
         for name in self.arguments:
             if name not in shapes:
                 continue
             shape, form = shapes[name], forms[name].split()
             leading = form[0] == "..."
             how = f" (layout {layout!r})" if layout and leading_in(forms) else ""
-            text = f"[{', '.join(form)}]"
-            if (len(shape) < len(form) - 1) if leading else (len(shape) != len(form)):
+            text = f"[{', '.join(form)}]".replace(BATCH, "...")
+            open_ended = leading or form[0] == BATCH
+            if (len(shape) < len(form) - 1) if open_ended else (len(shape) != len(form)):
                 raise ShapeError(f"{name} has shape {list(shape)}; takes {text}{how}")
             dims, extents = form, shape
             if leading:
@@ -91,6 +98,15 @@ class Signature:
                     )
                 lead = lead or (name, shape[:cut])
                 dims, extents = [LEAD, *form[1:]], (prod(shape[:cut]), *shape[cut:])
+            elif form[0] == BATCH:
+                cut = len(shape) - len(form) + 1
+                found = broadcast(batch, shape[:cut])
+                if found is None:
+                    raise ShapeError(
+                        f"{name} has shape {list(shape)}; takes leading dimensions that broadcast "
+                        f"with those of {batched}, which has shape {list(shapes[batched or ''])}"
+                    )
+                batch, batched, dims, extents = found, batched or name, form[1:], shape[cut:]
             for dim, size in zip(dims, extents, strict=True):
                 if size > DIM_MAX:
                     raise ShapeError(
@@ -103,17 +119,27 @@ class Signature:
                         f"that of {owner[dim]}{how}"
                     )
                 owner.setdefault(dim, name)
-        return Inferred(sizes, self.shapes(sizes, layout, lead[1] if lead else (), self.results))
+        outer = lead[1] if lead else ()
+        return Inferred(sizes, self.shapes(sizes, layout, outer, self.results, batch))
 
     def shapes(
-        self, sizes: Mapping[str, int], layout: str, lead: Shape, names: Iterable[str]
+        self,
+        sizes: Mapping[str, int],
+        layout: str,
+        lead: Shape,
+        names: Iterable[str],
+        batch: Shape = (),
     ) -> tuple[Shape, ...]:
-        """The shapes of arguments or results ``names`` with these sizes and leading dimensions."""
+        """The shapes of arguments or results ``names`` with these sizes, leading dimensions, and
+        those of a batch.
+        """
+        before = {"...": lead, BATCH: batch}
         found = []
         for name in names:
             form = self.forms[layout][name].split()
-            leading = lead if form[0] == "..." else ()
-            found.append((*leading, *(sizes[dim] for dim in form if dim != "...")))
+            outer = before.get(form[0])
+            inner = form if outer is None else form[1:]
+            found.append((*(outer or ()), *(sizes[dim] for dim in inner)))
         return tuple(found)
 
     def check(self, options: Mapping[str, Any]) -> None:
@@ -127,6 +153,18 @@ class Signature:
                 raise OptionError(
                     f"{name} is {value!r}; takes {', '.join(map(repr, option.choices))}"
                 )
+
+
+def broadcast(one: Shape, other: Shape) -> Shape | None:
+    """The dimensions that both broadcast to, as NumPy's do; None if they do not."""
+    length = max(len(one), len(other))
+    pairs = zip((1,) * (length - len(one)) + one, (1,) * (length - len(other)) + other, strict=True)
+    found = []
+    for a, b in pairs:
+        if a != b and a != 1 and b != 1:
+            return None
+        found.append(b if a == 1 else a)
+    return tuple(found)
 
 
 def leading_in(forms: Mapping[str, str]) -> bool:

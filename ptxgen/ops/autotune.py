@@ -123,7 +123,7 @@ def remembered(
     from ptxgen.build.render import PACKAGE, renderer
 
     names = sorted(_name(c.choice) for c in best)
-    values = [f"{name}={value}" for name, value in problem.values]
+    values = [f"{name}={value}" for name, value in (*problem.values, ("BATCH", problem.batch))]
     asked = " ".join((*problem.table, problem.dtype, *values, *names, renderer(PACKAGE)))
     key = Key(asked, (), architecture(device), device.identity, "autotune")
 

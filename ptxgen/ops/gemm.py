@@ -7,8 +7,9 @@ Which dimensions an argument has, and in which order, follows from the operation
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from math import prod
 from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
@@ -16,12 +17,12 @@ from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, OPERATIONS, TIERS, Operation, Product
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
 from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
-from ptxgen.numerics.signature import Signature
+from ptxgen.numerics.signature import BATCH, DIM_MAX, Signature
 from ptxgen.ops.launch import routes_by_name
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.views import alignment, contiguous_copy, leading
 from ptxgen.runtime.arrays import ArrayView
-from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, BIAS_F32, OUT_F32, Problem
+from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BATCH_MAX, BIAS_F32, OUT_F32, Problem
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
 
@@ -38,6 +39,7 @@ class Reading:
 
     ``storage``: how A and B lie in memory ("NN" .. "TT"), after transposed views have been
     recognised. ``dims``: m, n, k of the product; ``lds``: elements from row to row of A and B;
+    ``batch``: the dimensions of a batch, and ``steps`` from matrix to matrix of A and B along each;
     ``aligns``: of both, bytes; ``sizes``: the operation's own.
     """
 
@@ -48,6 +50,8 @@ class Reading:
     tier: str
     dims: tuple[int, int, int]
     lds: tuple[int, int]
+    batch: tuple[int, ...]
+    steps: tuple[tuple[int, ...], tuple[int, ...]]
     aligns: tuple[int, int]
     sizes: Mapping[str, int]
     flags: int
@@ -56,12 +60,28 @@ class Reading:
     def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
         """See :meth:`ptxgen.ops.op.Reading.problem`."""
         (target,) = targets
-        ldc = _check_out(target)
+        matrix, steps = _matrices("out", target, self.batch)
         m, n, k = self.dims
-        if m == 0 or n == 0:
+        if target.size == 0:
+            _check_out(target, matrix)
             return None
-        told = {"LDA": self.lds[0], "LDB": self.lds[1], "LDC": ldc, "FLAGS": self.flags}
+        lda, ldc = self.lds[0], _check_out(target, matrix)
+        flat = _flat(self.batch, (*self.steps, steps))
+        if self.storage[0] == "N" and flat:
+            # One B for neighbouring matrices, whose rows follow each other: those of one matrix.
+            count, (of_a, of_b, of_c) = flat[-1]
+            evenly = m == 1 or (of_a, of_c) == (m * lda, m * ldc)
+            if of_b == 0 < of_a and evenly and m * count <= DIM_MAX:
+                lda, ldc = (of_a, of_c) if m == 1 else (lda, ldc)
+                m *= count
+                flat.pop()
+        told: dict[str, int | float] = dict(ALONE)
+        told.update(LDA=lda, LDB=self.lds[1], LDC=ldc, FLAGS=self.flags)
         told["K"] = k  # the kernels of k = 1 serve an empty reduction, if told so
+        inner, outer = _inner_outer(f"the batch {list(self.batch)} of {self.operation.name}", flat)
+        told.update(BATCH=inner[0] * outer[0], INNER=inner[0])
+        for along, (_, apart) in (("BATCH", inner), ("OUTER", outer)):
+            told.update({f"{along}_{x}": step for x, step in zip("ABC", apart, strict=True)})
         return _problem(
             self.operation,
             self.product,
@@ -72,6 +92,7 @@ class Reading:
             self.aligns,
             tuple(told.items()),
             self.sizes,
+            (inner[0], outer[0]),
         )
 
 
@@ -107,8 +128,15 @@ def read(
     kernel = options.get("kernel")
     forced = routes_by_name().get(kernel) if kernel else None
     prefer = getattr(forced[0].main, "layout", None) if forced else None
-    (storage_a, lda), (storage_b, ldb) = _storage(operation, product, names, views, prefer)
     a, b = (views[name] for name in names)
+    form, shape = signature.forms[options["layout"]]["out"], inferred.results[0]
+    batch = shape[:-2] if form.startswith(BATCH) else ()
+    (matrix_a, steps_a), (matrix_b, steps_b) = (
+        _matrices(name, views[name], batch) for name in names
+    )
+    (storage_a, lda), (storage_b, ldb) = _storage(
+        operation, product, names, views, (matrix_a, matrix_b), prefer
+    )
     own = a.dtype
     flags = CODES[activation or "none"] << ACTIVATION_SHIFT
     flags |= ACCUMULATE if options.get("accumulate") else 0
@@ -122,10 +150,12 @@ def read(
         tier,
         (dims[0], dims[1], dims[2]),
         (lda, ldb),
-        (alignment(names[0], a, lda), alignment(names[1], b, ldb)),
+        batch,
+        (steps_a, steps_b),
+        (alignment(names[0], a, lda, *steps_a), alignment(names[1], b, ldb, *steps_b)),
         sizes,
         flags,
-        (Result(inferred.results[0], wanted, bool(options.get("accumulate"))),),
+        (Result(shape, wanted, bool(options.get("accumulate"))),),
     )
 
 
@@ -161,6 +191,7 @@ def _problem(
     aligns: tuple[int, int],
     told: tuple[tuple[str, int | float], ...],
     sizes: Mapping[str, int],
+    batch: tuple[int, int] = (1, 1),
 ) -> Problem:
     table = table_of(storage, operation.plan_name, dtype, tier)
     if table is None:
@@ -180,7 +211,9 @@ def _problem(
         (*values.items(), ("ALIGN_A", aligns[0]), ("ALIGN_B", aligns[1])),
         told,
         (*pointers, "c"),
-        f"{operation.name} M={sizes['M']} N={sizes['N']} K={sizes['K']}",
+        f"{operation.name} M={sizes['M']} N={sizes['N']} K={sizes['K']}"
+        + (f" in a batch of {prod(batch)}" if prod(batch) > 1 else ""),
+        batch,
     )
 
 
@@ -244,10 +277,68 @@ def _result_dtype(
     return accepted[-1] if operation.name in RESULT_F32 else dtype
 
 
-def _check_out(target: ArrayView) -> int:
-    """The elements from row to row of the result."""
-    alignment("out", target, 0)
-    matrix = target.matrix("out")
+def _matrices(
+    name: str, view: ArrayView, batch: tuple[int, ...]
+) -> tuple[ArrayView, tuple[int, ...]]:
+    """An operand as one matrix, and the steps from there to those of a batch: 0 along dimensions
+    that it is broadcast to.
+    """
+    if not batch:
+        return view.matrix(name), ()
+    cut = len(view.shape) - 2
+    matrix = replace(view, shape=view.shape[cut:], strides=view.strides[cut:]).matrix(name)
+    if view.size == 0:  # frameworks disagree about the strides
+        return matrix, (0,) * len(batch)
+    own = (
+        0 if size == 1 else step for size, step in zip(view.shape[:cut], view.strides, strict=False)
+    )
+    return matrix, (*(0,) * (len(batch) - cut), *own)
+
+
+_Along = tuple[int, tuple[int, ...]]
+"""A dimension of a batch: its size, and the steps of A, B and C along it."""
+
+
+def _flat(batch: tuple[int, ...], steps: tuple[tuple[int, ...], ...]) -> list[_Along]:
+    """As few dimensions as walk over a batch: neighbouring ones are one where all operands are
+    evenly spaced.
+    """
+    found: list[_Along] = []
+    for size, *along in zip(batch, *steps, strict=True):
+        if size == 1:
+            continue
+        if found and found[-1][1] == tuple(size * step for step in along):
+            size *= found.pop()[0]
+        found.append((size, tuple(along)))
+    return found
+
+
+def _inner_outer(what: str, flat: list[_Along]) -> tuple[_Along, _Along]:
+    """The inner and the outer dimension of a batch, as kernels take it; ``what`` it is."""
+    alone: _Along = 1, (0, 0, 0)
+    if len(flat) == 1 and flat[0][0] > BATCH_MAX:
+        size, along = flat[0]
+        low = next(n for n in range(BATCH_MAX, 0, -1) if size % n == 0)
+        if low > 1:
+            flat = [(size // low, tuple(low * step for step in along)), (low, along)]
+    if len(flat) > 2:
+        walked = "; ".join(f"{size} matrices, steps {list(along)}" for size, along in flat)
+        raise ShapeError(
+            f"{what} has {len(flat)} dimensions in memory ({walked} of a, b and out); takes up to "
+            "two: pass contiguous operands that have all the leading dimensions"
+        )
+    if any(size > BATCH_MAX for size, _ in flat):
+        raise ShapeError(
+            f"{what} has {' x '.join(str(size) for size, _ in flat)} matrices; takes up to "
+            f"{BATCH_MAX} along each of two dimensions: split it"
+        )
+    outer, inner = [alone, alone, *flat][-2:]
+    return inner, outer
+
+
+def _check_out(target: ArrayView, matrix: ArrayView) -> int:
+    """The elements from row to row of the result, of which ``matrix`` is the first."""
+    alignment("out", target)
     (_, columns), (pitch, along) = matrix.shape, matrix.strides
     if along != 1 and columns > 1 and target.size:
         raise ShapeError(
@@ -271,12 +362,12 @@ def _storage(
     product: Product,
     names: list[str],
     views: Mapping[str, ArrayView],
+    matrices: tuple[ArrayView, ArrayView],
     prefer: str | None,
 ) -> tuple[tuple[str, int], tuple[str, int]]:
     """(letter, leading dimension) of A and B: as declared, or as a transposed view."""
     found = [
-        _storages(views[name].matrix(name), letter)
-        for name, letter in zip(names, product.layout, strict=True)
+        _storages(matrix, letter) for matrix, letter in zip(matrices, product.layout, strict=True)
     ]
     plan = operation.plan_name
     pairs = [(a, b) for a in found[0] for b in found[1] if _routed(a[0] + b[0], plan)]

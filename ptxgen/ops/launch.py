@@ -56,6 +56,7 @@ def question(problem: Problem, device: Device) -> dict[str, Any]:
         "dtype": problem.dtype,
         "gpu": device.gpu,
         "rates": device.rates,
+        "count": problem.count,
         "what": str(problem),
     }
 
@@ -67,8 +68,8 @@ def ready(problem: Problem, device: Device, choice: Choice) -> Launch:
 
 
 def _built(problem: Problem, device: Device, route: Route, choice: Choice) -> Launch:
-    space = TABLES[problem.table].space
-    values = problem.parameters(space.environment(problem.given(device.sms)))
+    environment = TABLES[problem.table].space.environment(problem.given(device.sms))
+    values = problem.parameters(environment)
     fired = (*problem.pointers, *route.scratch)
     image = _ptx if device.image_kind == "ptx" else _cubin
     steps: list[Launch] = []
@@ -80,7 +81,7 @@ def _built(problem: Problem, device: Device, route: Route, choice: Choice) -> La
         steps.append(
             device.prepare(
                 function,
-                (grid, 1, 1),
+                spec.launched(grid, problem.batch, environment),
                 (spec.threads, 1, 1),
                 parameters(step, fired, values),
                 len(fired),
@@ -132,15 +133,15 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
     for param in abi.maps:
         box = param.box
         assert box is not None, "a map has a box"
-        columns, rows = (max(int(size.evaluate(environment)), 1) for size in box.size)
+        size = tuple(max(int(each.evaluate(environment)), 1) for each in box.size)
         maps.append(
             TensorBox(
                 pointer=fired.index(step.bound(box.operand)),
                 at=abi.offsets[param.name],
                 itemsize=box.itemsize,
-                size=(columns, rows),
-                pitch=box.pitch.evaluate(environment) * box.itemsize,
-                box=(box.inner, box.outer),
+                size=size,
+                pitches=tuple(each.evaluate(environment) * box.itemsize for each in box.pitches),
+                box=(box.inner, box.outer, *[1] * (len(size) - 2)),
                 swizzle=box.swizzle,
             )
         )
@@ -174,6 +175,8 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
     what = f"kernel {kernel} does not serve {problem} on {arch}"
     if takes != problem.dtype:
         raise OptionError(f"{what}: it takes {takes}, got {problem.dtype}")
+    if problem.count > 1 and not route.batched:
+        raise OptionError(f"{what}: it takes no batches")
     if key != problem.table and (reason := _unlike(route.main, key, problem)):
         raise OptionError(f"{what}: {reason}")
     for spec in route.kernels:

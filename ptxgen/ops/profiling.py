@@ -12,7 +12,7 @@ from ptxgen.interp.run.profile import KernelProfile, Profiler
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS
 from ptxgen.ops.launch import prepare
-from ptxgen.spec import ACTIVATION_SHIFT, DIM_MAX, Key, Problem, Route
+from ptxgen.spec import ACTIVATION_SHIFT, ALONE, DIM_MAX, Key, Problem, Route
 
 _LINE_INFO = "--generate-line-info"
 
@@ -156,6 +156,7 @@ def profile(
             *(("ALIGN_A", _align(lda * itemsize)), ("ALIGN_B", _align(ldb * itemsize))),
         ),
         (
+            *ALONE,
             *(("LDA", lda), ("LDB", ldb), ("LDC", n)),
             ("FLAGS", CODES[activation or "none"] << ACTIVATION_SHIFT),
         ),

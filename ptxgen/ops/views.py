@@ -14,8 +14,8 @@ _COPIES = {
 }
 
 
-def alignment(name: str, view: ArrayView, ld: int) -> int:
-    """The largest of 2, 4, 8, 16 that divides address and row pitch, in bytes.
+def alignment(name: str, view: ArrayView, *strides: int) -> int:
+    """The largest of 2, 4, 8, 16 that divides the address and ``strides`` (elements), in bytes.
 
     16 for an empty array. Raises ShapeError if the address is off a whole element.
     """
@@ -26,7 +26,9 @@ def alignment(name: str, view: ArrayView, ld: int) -> int:
             f"{name} is at address {view.ptr:#x}; takes a multiple of {view.itemsize}, the size "
             f"of its elements; pass a copy of {name}"
         )
-    low = view.ptr | ld * view.itemsize | ALIGN_MAX
+    low = view.ptr | ALIGN_MAX
+    for stride in strides:
+        low |= stride * view.itemsize
     return low & -low
 
 

@@ -124,12 +124,20 @@ def matmul(
     out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
-    """``op(a) @ op(b)`` of two matrices, ``op`` a transposition where asked for."""
+    """``op(a) @ op(b)`` of matrices, ``op`` a transposition where asked for; of batches of them,
+    ``[..., M, K]`` and ``[..., K, N]``, matrix by matrix, with leading dimensions that broadcast.
+    """
     layout = "nt"[bool(transpose_a)] + "nt"[bool(transpose_b)]
-    given, _, kind = _read(MATMUL, {"a": a, "b": b}, layout, tier, arch, out_dtype)
-    left = given["a"].T if transpose_a else given["a"]
-    right = given["b"].T if transpose_b else given["b"]
-    return _finish(_product(left, right, "rows", kind), None, kind)
+    given, shape, kind = _read(MATMUL, {"a": a, "b": b}, layout, tier, arch, out_dtype)
+    left = given["a"].swapaxes(-1, -2) if transpose_a else given["a"]
+    right = given["b"].swapaxes(-1, -2) if transpose_b else given["b"]
+    batch = shape[:-2]
+    left = np.broadcast_to(left, batch + left.shape[-2:])
+    right = np.broadcast_to(right, batch + right.shape[-2:])
+    total = np.empty(shape, np.float64 if kind.contract.accumulator == "f64" else np.float32)
+    for each in np.ndindex(*batch):
+        total[each] = _product(left[each], right[each], "rows", kind)
+    return _finish(total, None, kind)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class CpuDevice(Device):
         from ptxgen.interp.units.tma import TensorMap
 
         return TensorMap(
-            pointer, box.itemsize, box.size, (box.pitch,), box.box, swizzle=box.swizzle
+            pointer, box.itemsize, box.size, box.pitches, box.box, swizzle=box.swizzle
         ).encode()
 
     # -- memory -------------------------------------------------------------------

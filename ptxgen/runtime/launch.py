@@ -23,18 +23,18 @@ SCRATCH_UNIT = 256
 
 @dataclass(frozen=True, slots=True)
 class TensorBox:
-    """A tensor-map parameter: a matrix in global memory, and the box of it that one copy takes."""
+    """A tensor-map parameter: matrices in global memory, and the box of one that a copy takes."""
 
     pointer: int
     """Which of the fired pointers it starts at."""
     at: int
     """Where in the parameter list it lies, bytes."""
     itemsize: int
-    size: tuple[int, int]
-    """Elements along the contiguous dimension, and rows."""
-    pitch: int
-    """Bytes from row to row."""
-    box: tuple[int, int]
+    size: tuple[int, ...]
+    """Elements along the contiguous dimension, rows, and matrices along further dimensions."""
+    pitches: tuple[int, ...]
+    """Bytes from row to row, and from matrix to matrix."""
+    box: tuple[int, ...]
     swizzle: int
 
 

@@ -36,17 +36,18 @@ _C_TYPES = {
 
 @dataclass(frozen=True)
 class MapBox:
-    """A tensor-map parameter: a matrix as it is stored, and the box of it that one copy takes.
+    """A tensor-map parameter: matrices as they are stored, and the box of one that a copy takes.
 
-    ``operand``: the pointer parameter at which the matrix starts. ``size``: elements of a row, and
-    rows; ``pitch``: elements from row to row, as formulas. The box has ``inner`` elements of
-    ``outer`` rows; ``swizzle``: width in bytes of the pattern in shared memory (0, 32, 64 or 128).
-    What is outside the matrix is read as zeros.
+    ``operand``: the pointer parameter at which the first starts. ``size``: elements of a row, rows,
+    and matrices along any further dimensions; ``pitches``: elements from row to row, and from
+    matrix to matrix, as formulas. The box has ``inner`` elements of ``outer`` rows; ``swizzle``:
+    width in bytes of the pattern in shared memory (0, 32, 64 or 128). What is outside a matrix is
+    read as zeros.
     """
 
     operand: str
-    size: tuple[Expr, Expr]
-    pitch: Expr
+    size: tuple[Expr, ...]
+    pitches: tuple[Expr, ...]
     itemsize: int
     inner: int
     outer: int

@@ -211,6 +211,20 @@ class KernelSpec(ABC):
         return False
 
     @property
+    def batched(self) -> bool:
+        """Whether one launch of it computes a batch of problems (:attr:`Problem.batch`)."""
+        return False
+
+    def launched(
+        self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]
+    ) -> tuple[int, int, int]:
+        """The grid of a batch, of which each problem has ``ctas`` CTAs (:attr:`grid`).
+
+        ``environment``: the variables of one of its problems, and SMS, those of the device.
+        """
+        return (ctas, *batch)
+
+    @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         """The 32-bit quantities that the kernel computes: (as in its source, largest value, limit).
 

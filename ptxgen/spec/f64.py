@@ -301,7 +301,7 @@ class F64Spec(GemmSpec):
 
     @property
     def abi(self) -> Abi:
-        return abi("double", "double", "double")
+        return abi("double", "double", "double", batched=self.batched)
 
     @property
     def expects(self) -> tuple[Expect, ...]:

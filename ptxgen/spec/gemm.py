@@ -10,7 +10,8 @@ Problem variables, all integers:
 ``SMS``            streaming multiprocessors of the device
 =================  =====================================================================
 
-Kernels are told besides: ``LDA, LDB, LDC``, elements from row to row, and ``FLAGS``.
+Kernels are told besides: ``LDA, LDB, LDC``, elements from row to row; ``FLAGS``; and of a batch of
+such products how many there are and how far apart their matrices lie (:data:`ALONE`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, var
+from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
 from ptxgen.numerics import activation
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
@@ -67,15 +68,42 @@ def space(plan: Plan) -> Space:
     )
 
 
-def matrix(operand: str, layout: str, box: tuple[int, int], itemsize: int, swizzle: int) -> Param:
+BATCH, INNER = var("BATCH"), var("INNER")
+"""The matrices of a batch, and those along the inner of its two dimensions."""
+BATCH_MAX = (1 << 16) - 1
+"""Most matrices along a dimension of a batch: largest grid.y and grid.z (CUDA programming guide,
+compute capabilities)."""
+STRIDES = ("batch_a", "batch_b", "batch_c", "outer_a", "outer_b", "outer_c")
+"""Parameters of kernels that serve batches: elements from matrix to matrix of A, B and C, along the
+inner dimension (grid.y) and along the outer one (grid.z)."""
+ALONE = (*((name.upper(), 0) for name in STRIDES), ("BATCH", 1), ("INNER", 1))
+"""What kernels are told of a product that is no batch."""
+
+
+def matrix(
+    operand: str,
+    layout: str,
+    box: tuple[int, int],
+    itemsize: int,
+    swizzle: int,
+    *,
+    batched: bool = False,
+) -> Param:
     """The tensor map of operand "a" or "b" of a product in this layout, ``box`` (elements along a
-    row, rows) at a time.
+    row, rows) at a time. ``batched``: of all matrices of a batch; where a stride is 0, there is one
+    matrix along that dimension.
     """
     rows, columns, letter, pitch = (
         (M, K, layout[0], LDA) if operand == "a" else (K, N, layout[1], LDB)
     )
-    size = (columns, rows) if letter == "N" else (rows, columns)
-    found = MapBox(operand, size, pitch, itemsize, *box, swizzle=swizzle)
+    size: tuple[Expr, ...] = (columns, rows) if letter == "N" else (rows, columns)
+    pitches: tuple[Expr, ...] = (pitch,)
+    if batched:
+        x = operand.upper()
+        for stride, count in ((var(f"BATCH_{x}"), INNER), (var(f"OUTER_{x}"), BATCH // INNER)):
+            size += (select(stride > 0, count, 1),)
+            pitches += (select(stride > 0, stride, pitch),)
+    found = MapBox(operand, size, pitches, itemsize, *box, swizzle=swizzle)
     return Param(f"map_{operand}", "map", "const __grid_constant__ TensorMap", found)
 
 
@@ -83,13 +111,14 @@ def abi(
     operand: str,
     beside: str,
     accumulator: str,
-    maps: tuple[Param, ...] = (),
+    more: tuple[Param, ...] = (),
     *,
+    batched: bool = False,
     aliased: bool = False,
 ) -> Abi:
     """The parameters of a kernel of products: of C++ types ``operand`` (A and B), ``beside`` (bias
-    and result) and ``accumulator`` (partial sums). ``aliased``: the compiler is not told that
-    nothing else writes to the operands.
+    and result) and ``accumulator`` (partial sums). ``batched``: it is told where the matrices of a
+    batch lie. ``aliased``: the compiler is not told that nothing else writes to the operands.
     """
     alone = "" if aliased else " __restrict__"
     return Abi(
@@ -99,9 +128,9 @@ def abi(
             ptr("bias", f"const {beside}*{alone}", optional=True),
             ptr("c", f"{beside}*"),
             ptr("workspace", f"{accumulator}*", optional=True),
-            *(Param(name, "i64") for name in ("lda", "ldb", "ldc")),
+            *(Param(name, "i64") for name in ("lda", "ldb", "ldc", *(STRIDES if batched else ()))),
             *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags")),
-            *maps,
+            *more,
         )
     )
 
@@ -174,6 +203,10 @@ class GemmSpec(KernelSpec):
     @property
     def context(self) -> Mapping[str, Any]:
         return CONTEXT
+
+    @property
+    def batched(self) -> bool:
+        return self.split != "workspace"
 
     @property
     def tiles(self) -> Expr:

@@ -295,7 +295,7 @@ class MmaSpec(GemmSpec):
 
     @property
     def abi(self) -> Abi:
-        return abi("Element", "void", "float")
+        return abi("Element", "void", "float", batched=self.batched)
 
     @property
     def requires(self) -> Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from ptxgen.spec.route import Key
 
@@ -16,6 +17,8 @@ class Problem:
     the space's variables (but SMS, which the device has), by name. ``told``: what kernels are told
     besides, by name (pitches, flags). ``pointers``: for each operand and result of the call, in
     order, the kernels' parameter that points to it. ``what``: the problem, for messages.
+    ``batch``: how many problems there are like this, along an inner and an outer dimension; how far
+    apart they lie is among what is told.
     """
 
     table: Key
@@ -24,10 +27,16 @@ class Problem:
     told: tuple[tuple[str, int | float], ...]
     pointers: tuple[str, ...]
     what: str
+    batch: tuple[int, int] = (1, 1)
 
     def given(self, sms: int) -> dict[str, int]:
         """The variables by name, on a device with ``sms`` SMs."""
         return {**dict(self.values), "SMS": sms}
+
+    @property
+    def count(self) -> int:
+        """How many there are in the batch."""
+        return prod(self.batch)
 
     def parameters(self, environment: Mapping[str, int]) -> dict[str, int | float]:
         """All scalars that parameters may be bound to, in lower case."""

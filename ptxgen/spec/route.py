@@ -140,6 +140,11 @@ class Route:
         """Where all kernels of the route are correct."""
         return all_of(step.requires for step in self.steps)
 
+    @property
+    def batched(self) -> bool:
+        """Whether all its kernels take batches."""
+        return all(kernel.batched for kernel in self.kernels)
+
     @cached_property
     def efforts(self) -> tuple[Effort, ...] | None:
         """What each kernel has to do; None if that of one is not known."""

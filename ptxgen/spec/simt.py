@@ -340,7 +340,8 @@ class SimtSpec(GemmSpec):
 
     @property
     def abi(self) -> Abi:
-        return abi(self.element, "float" if self.dtype == "f32" else "void", "float")
+        beside = "float" if self.dtype == "f32" else "void"
+        return abi(self.element, beside, "float", batched=self.batched)
 
     @property
     def requires(self) -> Expr:

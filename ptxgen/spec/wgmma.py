@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
-from ptxgen.spec.abi import Abi
+from ptxgen.spec.abi import Abi, Param
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
 
@@ -350,13 +351,33 @@ class WgmmaSpec(GemmSpec):
             return self.tiles * self.ctas
         return minimum(self.work, SMS * self.slots // self.ctas) * self.ctas
 
+    def launched(
+        self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]
+    ) -> tuple[int, int, int]:
+        """Clusters that walk over tiles walk over those of all matrices, as many as fit the GPU."""
+        if self.split in ("workspace", "cluster"):
+            return super().launched(ctas, batch, environment)
+        work = self.work.evaluate(environment) * batch[0] * batch[1]
+        clusters = environment["SMS"] * self.slots // self.ctas
+        check(work + clusters <= INDEX_MAX, self.name, "work + clusters", work, INDEX_MAX)
+        return min(work, clusters) * self.ctas, 1, 1
+
     @property
     def abi(self) -> Abi:
         maps = tuple(
-            matrix(x.name, self.layout, x.box, ITEMSIZE[self.dtype], x.swizzle)
+            matrix(
+                x.name,
+                self.layout,
+                x.box,
+                ITEMSIZE[self.dtype],
+                x.swizzle,
+                batched=self.batched,
+            )
             for x in (self.a, self.b)
         )
-        return abi("Element", "void", "float", maps, aliased=True)
+        counts = (Param("inner", "u32"), Param("batch", "u32")) if self.batched else ()
+        more = (*counts, *maps)
+        return abi("Element", "void", "float", more, batched=self.batched, aliased=True)
 
     @property
     def requires(self) -> Expr:

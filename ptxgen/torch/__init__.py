@@ -1,9 +1,9 @@
 """PyTorch: the library's products with autograd, autocast and ``torch.compile``.
 
-:func:`linear` and :func:`matmul` are functions; :class:`Linear` is ``nn.Linear`` made of them, and
-:func:`convert` puts it into a model; :class:`batch_invariant` serves the products of code that
-nobody can touch. Every other operation with gradients is here by its name (:func:`logsumexp`).
-Underneath are custom operators, ``torch.ops.ptxgen``.
+:func:`linear`, :func:`matmul`, :func:`bmm` and :func:`baddbmm` are functions; :class:`Linear` is
+``nn.Linear`` made of them, and :func:`convert` puts it into a model; :class:`batch_invariant`
+serves the products of code that nobody can touch. Every other operation with gradients is here by
+its name (:func:`logsumexp`). Underneath are custom operators, ``torch.ops.ptxgen``.
 
 Nothing else in ptxgen imports this, or torch.
 """
@@ -13,11 +13,20 @@ from __future__ import annotations
 from typing import Any
 
 from ptxgen.torch import operators as _operators  # noqa: F401 - registers torch.ops.ptxgen
-from ptxgen.torch.functional import linear, matmul
+from ptxgen.torch.functional import baddbmm, bmm, linear, matmul
 from ptxgen.torch.module import Conversion, Linear, convert
 from ptxgen.torch.serve import batch_invariant
 
-__all__ = ["Conversion", "Linear", "batch_invariant", "convert", "linear", "matmul"]
+__all__ = [
+    "Conversion",
+    "Linear",
+    "baddbmm",
+    "batch_invariant",
+    "bmm",
+    "convert",
+    "linear",
+    "matmul",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from torch.autograd import forward_ad
 import ptxgen.ops as ops
 from ptxgen.errors import DtypeError, GradError, ShapeError
 from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.gemm import MATMUL
 from ptxgen.ops.forward import run
 
 NAMES = {getattr(torch, name): name for name in DTYPES}
@@ -91,14 +92,74 @@ def matmul(
     tier: str = "auto",
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """``a · b`` of two matrices: :func:`ptxgen.matmul` with gradients, which are products as well.
+    """``a · b`` of matrices or batches of them: :func:`ptxgen.matmul` with gradients, which are
+    products as well.
 
-    Transposed views (``a.T``) cost nothing; operands that no kernel reads are copied.
+    ``a`` is [..., M, K] and ``b`` [..., K, N], with leading dimensions that broadcast; the result
+    is [..., M, N]. A batch is one launch. Transposed and expanded views (``a.mT``,
+    ``b.expand(...)``) cost nothing. Operands that no kernel reads are copied; both are, to the
+    result's leading dimensions, where those lie along more than two strides in memory.
+
+    A gradient has the dtype of its operand. That of an operand that was broadcast is the sum of its
+    products, in f32, rounded once: for a matrix ``b``, ``linear_wgrad``; else PyTorch adds them.
     """
+    return product(*_autocast_factors(a, b), tier, out_dtype)
+
+
+def bmm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    *,
+    tier: str = "auto",
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """:func:`matmul` of [B, M, K] and [B, K, N], as ``torch.bmm``. Raises ShapeError for others."""
+    check_batches(a, b, "a", "b")
+    return matmul(a, b, tier=tier, out_dtype=out_dtype)
+
+
+def baddbmm(
+    input: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+    tier: str = "auto",
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """``beta · input + alpha · (a · b)`` of [B, M, K] and [B, K, N], as ``torch.baddbmm``.
+
+    ``input`` broadcasts to [B, M, N] and may be of any dtype. The products are those of
+    :func:`bmm` in f32 (of float64 in f64); then each step that is there is rounded in it (none for
+    a factor of 1; beta = 0 drops input); then one rounding to the operands' dtype, or to
+    ``out_dtype``. The gradients are products, too, scaled in f32 and rounded once. Raises
+    ShapeError.
+    """
+    check_batches(a, b, "a", "b")
+    a, b = _autocast_factors(a, b)
+    wanted = _gradient_wanted(a, b, input)
+    given = input, a, b, beta, alpha, tier, out_dtype
+    if wanted is None:
+        found: torch.Tensor = torch.ops.ptxgen.baddbmm(*given)
+        return found
+    return (Baddbmm.apply if wanted else compute_baddbmm)(*given)
+
+
+def check_batches(a: torch.Tensor, b: torch.Tensor, first: str, second: str) -> None:
+    """Raises ShapeError unless these are matrices and as many that they can be multiplied with."""
+    if a.dim() != 3 or b.dim() != 3 or a.shape[::2] != b.shape[:2]:
+        raise ShapeError(
+            f"{first} has shape {list(a.shape)}, {second} {list(b.shape)}; "
+            "takes [B, M, K], [B, K, N]"
+        )
+
+
+def _autocast_factors(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     if _any_autocast() and torch.is_autocast_enabled(a.device.type):
         dtype = torch.get_autocast_dtype(a.device.type)
-        a, b = rounded(a, dtype), rounded(b, dtype)
-    return product(a, b, tier, out_dtype)
+        return rounded(a, dtype), rounded(b, dtype)
+    return a, b
 
 
 # -- which way ----------------------------------------------------------------------------
@@ -242,7 +303,46 @@ def compute_matmul(
 ) -> torch.Tensor:
     """The bare product."""
     out = None if out_dtype is None else name(out_dtype)
-    return ops.matmul(matrix(a), matrix(b), tier=tier, out_dtype=out)
+    a, b = matrix(a), matrix(b)
+    y: torch.Tensor
+    try:
+        y = ops.matmul(a, b, tier=tier, out_dtype=out)
+    except ShapeError:  # shapes that do not fit are refused again, leading dimensions copied
+        (shape,) = MATMUL.infer({"a": tuple(a.shape), "b": tuple(b.shape)}, "nn").results
+        a, b = (x.expand(*shape[:-2], *x.shape[-2:]).contiguous() for x in (a, b))
+        y = ops.matmul(a, b, tier=tier, out_dtype=out)
+    return y
+
+
+def compute_baddbmm(
+    input: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    beta: float = 1,
+    alpha: float = 1,
+    tier: str = "auto",
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """What :func:`baddbmm` is."""
+    y = compute_matmul(a, b, tier, wide(a.dtype))
+    return added(y, input, beta, alpha, out_dtype or a.dtype)
+
+
+def added(
+    y: torch.Tensor, input: torch.Tensor, beta: float, alpha: float, dtype: torch.dtype
+) -> torch.Tensor:
+    """``alpha · y + beta · input``, with a rounding to y's dtype for each step that is there."""
+    if alpha != 1:
+        y = y * alpha
+    if beta != 0:
+        addend = input.to(y.dtype)
+        y = y + (addend if beta == 1 else addend * beta).expand_as(y)
+    return y.to(dtype)
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The dtype of the sums of products of ``dtype``."""
+    return torch.float64 if dtype is torch.float64 else torch.float32
 
 
 def rows(x: torch.Tensor) -> torch.Tensor:
@@ -261,10 +361,12 @@ def rows(x: torch.Tensor) -> torch.Tensor:
 
 
 def matrix(w: torch.Tensor) -> torch.Tensor:
-    """``w`` if it or its transpose has rows of stride 1 that are apart, else a contiguous copy."""
-    if w.is_contiguous() or w.dim() != 2:
+    """``w`` if it or its transpose has rows of stride 1 that are apart, else a contiguous copy; a
+    batch if its matrices do.
+    """
+    if w.is_contiguous() or w.dim() < 2:
         return w
-    (down, along), (m, n) = w.stride(), w.shape
+    (*_, down, along), (*_, m, n) = w.stride(), w.shape
     if (along == 1 and down >= n) or (down == 1 and along >= m):
         return w
     return w.contiguous()
@@ -486,7 +588,49 @@ class Matmul(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         a, b = ctx.saved_tensors
-        g = rounded(g, a.dtype)
-        need_a, need_b, *_ = ctx.needs_input_grad
-        da = product(g, b.t(), ctx.tier, None) if need_a else None
-        return da, product(a.t(), g, ctx.tier, None) if need_b else None, None, None
+        return *_factor_gradients(ctx, rounded(g, a.dtype), a, b), None, None
+
+
+class Baddbmm(torch.autograd.Function):
+    """``baddbmm`` and its gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+        Baddbmm.setup(ctx, inputs)
+        return compute_baddbmm(*inputs)
+
+    @staticmethod
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any = None) -> None:
+        """Keeps the factors, and what the other operand looks like."""
+        input, a, b, ctx.beta, ctx.alpha, ctx.tier, _ = inputs
+        ctx.like = input.shape, input.dtype
+        ctx.save_for_backward(a, b)
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        a, b = ctx.saved_tensors
+        d_input = None
+        if ctx.needs_input_grad[0]:
+            shape, dtype = ctx.like
+            d_input = (g.to(wide(a.dtype)) * ctx.beta).sum_to_size(shape).to(dtype)
+        found = _factor_gradients(ctx, rounded(g, a.dtype), a, b, first=1, alpha=ctx.alpha)
+        return d_input, *found, None, None, None, None
+
+
+def _factor_gradients(
+    ctx: Any, g: torch.Tensor, a: torch.Tensor, b: torch.Tensor, first: int = 0, alpha: float = 1
+) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """The gradients of a and b, the arguments from ``first`` on, from that of alpha · (a · b)."""
+    need_a, need_b = ctx.needs_input_grad[first : first + 2]
+
+    def gradient(left: torch.Tensor, right: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
+        if of.shape[:-2] == g.shape[:-2] and alpha == 1:
+            return product(left, right, ctx.tier, None)
+        y = product(left, right, ctx.tier, wide(of.dtype))
+        y = y if alpha == 1 else y * alpha
+        return y.sum_to_size(of.shape).to(of.dtype)
+
+    da = gradient(g, b.mT, a) if need_a else None
+    if need_b and b.dim() == 2 < a.dim():  # all rows of a meet the same matrix
+        return da, wgrad(a, g, "kn", ctx.tier, b.dtype)
+    return da, gradient(a.mT, g, b) if need_b else None

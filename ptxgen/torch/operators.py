@@ -31,6 +31,11 @@ _FUNCTIONAL: dict[str, tuple[str, Callable[..., Any], Any]] = {
     "linear_dgrad": (f'Tensor dy, Tensor w, str layout="nk", {_DTYPES}', f.compute_dgrad, f.Dgrad),
     "linear_wgrad": (f'Tensor x, Tensor dy, str layout="nk", {_DTYPES}', f.compute_wgrad, f.Wgrad),
     "matmul": (f"Tensor a, Tensor b, {_DTYPES}", f.compute_matmul, f.Matmul),
+    "baddbmm": (
+        f"Tensor input, Tensor a, Tensor b, Scalar beta=1, Scalar alpha=1, {_DTYPES}",
+        f.compute_baddbmm,
+        f.Baddbmm,
+    ),
 }
 """Arguments, implementation and gradients of the operators that change nothing."""
 
@@ -81,6 +86,18 @@ def _fake_matmul(a: Any, b: Any, tier: str = "auto", out_dtype: Any = None) -> A
     return _empty(MATMUL, "nn", out_dtype or a.dtype, a, b)
 
 
+def _fake_baddbmm(
+    input: Any,
+    a: Any,
+    b: Any,
+    beta: Any = 1,
+    alpha: Any = 1,
+    tier: str = "auto",
+    out_dtype: Any = None,
+) -> Any:
+    return _fake_matmul(a, b, tier, out_dtype)
+
+
 def _fake_derivative(dy: Any, z: Any, activation: str) -> Any:
     return torch.empty_like(dy, dtype=torch.float32)
 
@@ -124,7 +141,7 @@ def _autocast_linear(
 
 
 def _register() -> None:
-    fakes = (_fake_linear, _fake_dgrad, _fake_wgrad, _fake_matmul)
+    fakes = (_fake_linear, _fake_dgrad, _fake_wgrad, _fake_matmul, _fake_baddbmm)
     for (name, (arguments, compute, function)), fake in zip(
         _FUNCTIONAL.items(), fakes, strict=True
     ):

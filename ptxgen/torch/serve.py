@@ -11,7 +11,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import ptxgen.ops as ops
 from ptxgen.errors import ShapeError
-from ptxgen.torch.functional import NAMES, PLAIN, matrix, rows
+from ptxgen.torch.functional import (
+    NAMES,
+    PLAIN,
+    added,
+    check_batches,
+    compute_matmul,
+    matrix,
+    wide,
+)
 from ptxgen.torch.module import _checked
 
 DEVICES = {"cuda"}
@@ -29,8 +37,8 @@ class batch_invariant(TorchDispatchMode):  # noqa: N801 - used as a statement: w
     A row of a result depends on that row of the left matrix and on the right matrix (and what is
     added to it), whatever else is in the batch:
 
-    - ``mm`` is :func:`ptxgen.matmul`; ``bmm`` is that for each pair of matrices; ``mv`` is ``mm``
-      with one column.
+    - ``mm`` is :func:`ptxgen.matmul`; ``bmm`` is that of a batch; ``mv`` is ``mm`` with one
+      column.
     - ``addmm``, ``baddbmm`` and ``addmv`` are ``alpha · product + beta · input`` in f32 (of float64
       in f64), one rounding for each step that is there (none for a factor of 1, or beta = 0), then
       one rounding to the dtype.
@@ -89,16 +97,11 @@ def _mm(tier: str, a: Any, b: Any, dtype: Any = None, *, out: Any = None) -> Any
 
 
 def _bmm(tier: str, a: Any, b: Any, dtype: Any = None, *, out: Any = None) -> Any:
-    if a.dim() != 3 or b.dim() != 3 or a.shape[::2] != b.shape[:2]:
-        raise ShapeError(
-            f"batch1 has shape {list(a.shape)}, batch2 {list(b.shape)}; takes [B, M, K], [B, K, N]"
-        )
-    if b.stride(0) == 0 and len(b):  # one matrix for all: one product has the same bits
-        y = ops.linear(rows(a), matrix(b[0]), tier=tier, out_dtype=NAMES.get(dtype))
-    else:
-        y = a.new_empty((*a.shape[:2], b.shape[2]), dtype=dtype or a.dtype)
-        for left, right, result in zip(a, b, y, strict=True):
-            ops.matmul(matrix(left), matrix(right), tier=tier, out=result)
+    check_batches(a, b, "batch1", "batch2")
+    shape = (*a.shape[:2], b.shape[2])
+    if out is not None and out.shape == shape and out.is_contiguous() and out.dtype is a.dtype:
+        return ops.matmul(matrix(a), matrix(b), tier=tier, out=out)
+    y = compute_matmul(a, b, tier, dtype)
     return y if out is None else _written(out, y)
 
 
@@ -130,14 +133,7 @@ def _added(multiply: Callable[..., Any]) -> Callable[..., Any]:
                 matrix(a), matrix(b), input.contiguous(), tier=tier, out_dtype=NAMES.get(dtype)
             )
             return y
-        wide = torch.float64 if a.dtype is torch.float64 else torch.float32
-        y = multiply(tier, a, b, wide)
-        if alpha != 1:
-            y = y * alpha
-        if beta != 0:
-            addend = input.to(wide) if beta == 1 else input.to(wide) * beta
-            y = y + addend.expand_as(y)
-        y = y.to(dtype or a.dtype)
+        y = added(multiply(tier, a, b, wide(a.dtype)), input, beta, alpha, dtype or a.dtype)
         return y if out is None else _written(out, y)
 
     return serve
@@ -156,18 +152,18 @@ def _written(out: Any, y: Any) -> Any:
 
 
 def _table() -> Iterator[tuple[Any, Callable[..., Any]]]:
-    for multiply, name, added in (
+    for multiply, name, sum_name in (
         (_mm, "mm", "addmm"),
         (_bmm, "bmm", "baddbmm"),
         (_mv, "mv", "addmv"),
     ):
         add = _added(multiply)
         for overload in ("default", "out", "dtype", "dtype_out"):  # the last two since torch 2.8
-            for operator, serve in ((name, multiply), (added, add)):
+            for operator, serve in ((name, multiply), (sum_name, add)):
                 found = getattr(getattr(torch.ops.aten, operator), overload, None)
                 if found is not None:
                     yield found, serve
-        yield getattr(torch.ops.aten, f"{added}_").default, _in_place(add)
+        yield getattr(torch.ops.aten, f"{sum_name}_").default, _in_place(add)
 
 
 _SERVED = dict(_table())

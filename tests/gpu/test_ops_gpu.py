@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from batch_cases import BATCHED, WAYS, cases, forced, sizes
 from bits import operand, same_bits
 from gpu_arrays import Guarded, chunk_of, naive, same_on_gpu, to_host
 
@@ -171,6 +172,40 @@ def test_misaligned_pointers_and_strided_rows(offset):
             ptxgen.linear(x.view, w.view, cuda(BIAS), out=out.view)
             same_bits(out.view.cpu(), reference.linear(X, W, BIAS), what=f"{offset=} {pitch=}")
             assert out.intact() and x.intact() and w.intact()
+
+
+# -- batches ----------------------------------------------------------------------------
+
+
+def strided(array):
+    """``array`` on the GPU, with its strides and as far from a multiple of 16 bytes."""
+    item = array.itemsize
+    steps = [step // item for step in array.strides]
+    reach = sum(step * (size - 1) for step, size in zip(steps, array.shape, strict=True)) + 1
+    off = array.ctypes.data % 16 // item
+    bits = np.zeros(off + reach, f"i{item}")
+    bits[off:] = np.lib.stride_tricks.as_strided(array, (reach,), (item,)).view(bits.dtype)
+    kind = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16}
+    flat = torch.from_numpy(bits).cuda().view(kind.get(array.dtype.name, torch.bfloat16))
+    return flat.as_strided(array.shape, steps, off)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
+def test_where_a_batch_lies(dtype):
+    for name, (a, b, out, *_) in cases(dtype).items():
+        target = strided(out)
+        for _ in range(2):
+            target.zero_()
+            ptxgen.matmul(strided(a), strided(b), out=target)
+            same_bits(to_host(torch, target), reference.matmul(a, b), what=name)
+
+
+@pytest.mark.parametrize("name", sorted({*WAYS, *(n for n in BATCHED if n.startswith("wgmma"))}))
+def test_every_way_to_work_takes_batches(name):
+    for of_a, of_b in (((2, 3), (3,)), ((2, 1), (3,)), ((150,), (150,))):
+        a, b, options, expected = forced(name, of_a, of_b, *sizes(name))
+        got = ptxgen.matmul(strided(a), strided(b), **options, kernel=name)
+        same_bits(to_host(torch, got), expected, spec=name, what=f"{of_a} {of_b}")
 
 
 # -- streams, threads -------------------------------------------------------------------

@@ -169,7 +169,7 @@ def test_a_thread_without_context_is_served_and_left_without():
     a, c = device.alloc(x.nbytes), device.alloc(x.nbytes)
     got = np.empty_like(x)
     launch = prepare("twice", x.size)
-    box = TensorBox(0, 0, 2, (64, 9), 128, (64, 8), 128)
+    box = TensorBox(0, 0, 2, (64, 9), (128,), (64, 8), 128)
     contexts, maps = [], [device.tensor_map(box, a)]
 
     def work():
@@ -455,8 +455,8 @@ def test_threads_on_their_own_streams_and_on_one(torch):
 def test_tensor_maps_move_with_the_pointers(torch):
     device = GPUS[0]
     boxes = (
-        TensorBox(0, 128, 2, (64, 9), 128, (64, 8), 128),
-        TensorBox(1, 256, 2, (8, 4), 16, (8, 8), 0),
+        TensorBox(0, 128, 2, (64, 9), (128,), (64, 8), 128),
+        TensorBox(1, 256, 2, (8, 4), (16,), (8, 8), 0),
     )
     packed = LAYOUT.pack(*[0] * 13).ljust(384, b"\0")
     plain = tuple(range(0, 64, 8)) + tuple(range(64, 84, 4))  # where what is no map lies

@@ -63,6 +63,23 @@ def test_the_gradients_are_the_librarys(dtype):
 
 
 @DTYPES
+def test_batches_and_their_gradients(dtype):
+    shapes = (3, 5, K), (3, K, N), (3, 5, N)
+    a, b, g = (torch.randn(shape, device="cuda").to(dtype) for shape in shapes)
+    for x in (a, b):
+        x.requires_grad_()
+    y, da, db = grads(pt.bmm, a, b, dy=g)
+    added = grads(lambda a, b: pt.baddbmm(g, a, b), a, b, dy=g)
+    a, b = a.detach(), b.detach()
+    for i in range(3):
+        assert torch.equal(y[i], ptxgen.matmul(a[i], b[i]))
+        assert torch.equal(da[i], ptxgen.matmul(g[i], b[i].T))
+        assert torch.equal(db[i], ptxgen.matmul(a[i].T, g[i]))
+    wide = ptxgen.matmul(a, b, out_dtype="float32")
+    assert equal(added, [(wide + g).to(dtype), da, db])
+
+
+@DTYPES
 @pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu"])
 def test_gradients_against_float64(dtype, activation):
     """Each within twice the roundings that the dtype has: of dy, of the sums and of the result."""

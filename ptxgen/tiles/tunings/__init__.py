@@ -95,9 +95,16 @@ class Tuning:
         loads: int,
         operands: int,
         stores: int,
+        count: int = 1,
     ) -> float:
-        """The predicted µs of a kernel; the numbers are those of its effort."""
-        quantities = self.terms(unit, slots, sms, ctas, steps, products, loads, operands, stores)
+        """The predicted µs of a kernel; the numbers are those of its effort.
+
+        ``count``: how many such problems one launch does: what all CTAs do is done so often.
+        """
+        quantities = self.terms(
+            *(unit, slots, sms, ctas * count, steps, products),
+            *(loads * count, operands * count, stores * count),
+        )
         total = sum(map(float.__mul__, self.kernels.get(kernel, UNKNOWN), quantities))
         return max(total, self.least(quantities)) + TIE * total
 

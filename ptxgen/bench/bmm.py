@@ -1,0 +1,140 @@
+"""``ptxgen bench bmm``: batches of products beside ``torch.bmm``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import ptxgen
+from ptxgen.bench import measure, results
+from ptxgen.bench.measure import WrongBitsError
+from ptxgen.cli.ui import emit, table
+from ptxgen.dispatch import choose
+from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.numerics.contract import DTYPES
+from ptxgen.ops import OPS
+from ptxgen.ops.launch import question
+from ptxgen.runtime import default_device, view
+
+SHAPES = (
+    "32x200x64x200",
+    "512x1x128x4096",
+    "128x2048x128x2048",
+    "64x512x2048x512",
+    "8x1000x1000x1000",
+)
+"""Batch x M x K x N: attention's scores, one token, long attention, experts, off 16 bytes."""
+LAYOUTS = ("nn", "nt")
+CHECKED = 8
+"""Matrices of a batch whose bits are compared with those of the product alone."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A batch: our time and torch's, µs, medians with a cold L2."""
+
+    dtype: str
+    layout: str
+    shape: str
+    kernel: str
+    us: float
+    torch_us: float
+    tflops: float
+
+
+def rows(torch: Any, shapes: Sequence[str], dtypes: Sequence[str], layouts: Sequence[str],
+         kernel: str | None = None) -> Iterator[Row]:  # fmt: skip
+    """Checks and times every batch. Raises WrongBitsError."""
+    timer = measure.Timer(torch)
+    for dtype in dtypes:
+        for shape in shapes:
+            batch, m, k, n = _sizes(shape)
+            torch.manual_seed(0)
+            kind = measure.torch_dtype(torch, dtype)
+            a = torch.randn(batch, m, k, device="cuda").to(kind)
+            for layout in layouts:
+                stored = (batch, n, k) if layout == "nt" else (batch, k, n)
+                b = torch.randn(stored, device="cuda").to(kind)
+                b = b.mT if layout == "nt" else b
+                ours, theirs = (torch.empty(batch, m, n, device="cuda", dtype=kind) for _ in "ab")
+                work = partial(ptxgen.matmul, a, b, out=ours, kernel=kernel)
+                peer = partial(torch.bmm, a, b, out=theirs)
+                work()
+                peer()
+                what = f"bmm {layout} {shape} {dtype}"
+                for i in {*range(0, batch, max(batch // CHECKED, 1)), batch - 1}:
+                    if not torch.equal(ours[i], ptxgen.matmul(a[i], b[i])):
+                        raise WrongBitsError(f"{what}: matrix {i} has other bits than alone")
+                measure.compare(torch, what, ours.flatten(0, 1), theirs.flatten(0, 1), k)
+                operations = 2 * batch * m * n * k
+                count = measure.repetitions(operations / 2e7, 80.0, 7, 51)
+                mine, other = (sample.median for sample in timer([work, peer], [count, count]))
+                yield Row(
+                    *(dtype, layout, shape, kernel or _kernel(a, b, ours)),
+                    *(mine, other, operations / mine / 1e6),
+                )
+
+
+def _sizes(shape: str) -> tuple[int, ...]:
+    sizes = shape.split("x")
+    if len(sizes) != 4 or not all(size.isdecimal() and int(size) for size in sizes):
+        raise OptionError(f"the shape is {shape!r}; takes BATCHxMxKxN, such as {SHAPES[0]}")
+    return tuple(map(int, sizes))
+
+
+def _kernel(a: Any, b: Any, out: Any) -> str:
+    """The kernel that serves a batch."""
+    row, device = OPS["matmul"], default_device()
+    views = {name: view(each, name) for name, each in (("a", a), ("b", b))}
+    target = view(out, "out")
+    problem = row.read(views, row.options({}), (target.dtype,)).problem((target,))
+    assert problem is not None, "sizes are not 0"
+    return choose(problem.table, **question(problem, device)).kernels[0]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench bmm",
+        description="Times batches of products beside torch.bmm, in one run, with a cold L2, after "
+        "comparing bits with products alone. ratio = torch's time / our time.",
+    )
+    parser.add_argument(
+        "--dtype", choices=tuple(DTYPES.values()), action="append", help="(f32 and bf16)"
+    )
+    parser.add_argument(
+        "--shapes", metavar="LIST", default=",".join(SHAPES), help="BATCHxMxKxN,... (%(default)s)"
+    )
+    parser.add_argument("--layout", choices=LAYOUTS, action="append", help="(both)")
+    parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write a row per batch here")
+    options = parser.parse_args(argv)
+    shapes = options.shapes.split(",")
+    for shape in shapes:
+        _sizes(shape)
+    torch = measure.require_torch()
+    measure.warm_up(torch)
+    wanted = options.dtype or ["f32", "bf16"], options.layout or LAYOUTS
+    found = list(rows(torch, shapes, *wanted, options.kernel))
+    if options.json:
+        surroundings = measure.environment(torch, measure.limits(torch), seed=0)
+        results.write_records(options.json, results.records(found, surroundings))
+    lines = [
+        (r.dtype, r.layout, r.shape, r.kernel, f"{r.us:.1f}", f"{r.torch_us:.1f}",
+         f"{r.torch_us / r.us:.2f}", f"{r.tflops:.1f}")
+        for r in found
+    ]  # fmt: skip
+    header = ("dtype", "layout", "B x M x K x N", "kernel", "µs", "torch.bmm", "ratio", "TFLOP/s")
+    emit(table(lines, header))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

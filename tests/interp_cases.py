@@ -89,12 +89,11 @@ def chunked(name: str) -> list[Case]:
     spec = route.kernels[0]
     bm, bn, _, _ = sizes(spec)
     found = []
-    if spec.tier == "simt":
-        found.append(Case(2, bn + 3, 2085, kind="cancelling", activation="silu", extra=2))
-    else:
+    if spec.tier == "tc":
         found.append(Case(3, 5, 4100, kind="cancelling", activation="silu", extra=2))
         found.append(replace(found[0], kind="wide", align=(2, 2), bias=False))
-    if spec.tier == "simt":
+    else:
+        found.append(Case(2, bn + 3, 2085, kind="cancelling", activation="silu", extra=2))
         if getattr(spec, "slices", 1) > 1:
             low = ITEMSIZE[spec.dtype]
             some_rows = Case(min(bm, 32) + 1, 5, 2048, bias=False)

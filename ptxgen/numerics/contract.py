@@ -214,8 +214,8 @@ TC_ROWS = Plan(
     select((N <= 4096) & (K >= 4096), _granular(minimum(ceil_div(K, 8), 4096), 128), K),
     batch_invariant=True,
 )
-"""Chunks of an eighth, but of at most 4096, rounded up to 128, where a row has few outputs and a long
-reduction; else one chain."""
+"""Chunks of an eighth, but of at most 4096, rounded up to 128, where a row has few outputs and a
+long reduction; else one chain."""
 
 TC_BATCH = Plan(
     "batch",

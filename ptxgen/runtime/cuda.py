@@ -437,11 +437,12 @@ _EXTRA = struct.Struct("<6Q")
 # A CUlaunchAttribute, which is only ever read: u32 id (6 is PROGRAMMATIC_STREAM_SERIALIZATION),
 # pad to 8; a union of 64 bytes that starts with the value (1: allowed). The kernel may then start
 # when every CTA of the launch before it has permitted that or ended, instead of when all of them
-# have ended. That is safe for a kernel that first waits for that end (the reduce kernel does):
+# have ended. That is safe for a kernel that first waits for that end (all of products do):
 # - It touches nothing before. Its wait ends when the launch before it has finished and all that
 #   it wrote is visible.
-# - Operands, bias and the old output were written by earlier work. The launch before it is a
-#   normal one, which started after all of that had ended; so the wait covers it as well.
+# - Operands, bias and the old output were written by earlier work. The first launch of a route is a
+#   normal one, which started after all of that had ended; each that follows ends after the one
+#   before it, for which it waits; so the wait covers earlier work as well.
 # - Another thread may enqueue between the two on the same stream. Whatever comes between, started
 #   after the first has ended, or (when programmatic, too) waits for that before it ends.
 # - What follows on the stream is ordered behind the second kernel, hence behind the first.

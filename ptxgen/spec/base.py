@@ -49,7 +49,7 @@ class Architecture:
         return f"{self.name}a" if self.compute == 90 else self.name
 
     def shared_for(self, ctas: int) -> int:
-        """Bytes of shared memory that each of ``ctas`` on an SM may have; the system takes 1 KiB."""
+        """Shared memory, bytes, that each of ``ctas`` on an SM may have; 1 KiB is the system's."""
         return min(self.shared_per_cta, self.shared_per_sm // ctas - 1024)
 
 

@@ -306,9 +306,9 @@ class F64Spec(GemmSpec):
     @property
     def expects(self) -> tuple[Expect, ...]:
         if self.unit == "fma":
-            return (Expect("fma.rn.f64", ("*mma.*",)),)
+            return (Expect("fma.rn.f64", ("*mma.*",)), *super().expects)
         shape = f"m16n8k{self.depth}.row.col.f64.f64.f64.f64"
-        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),)
+        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)), *super().expects)
 
     @property
     def requires(self) -> Expr:

@@ -165,8 +165,8 @@ MEANINGS: Mapping[str, str] = {
     "raster": "tile rows that share columns in L2 (0: all)",
     "registers": "of a consumer's thread, after reallocation (0: as launched)",
     "slices": "warps (or parts of one) that have chunks of a tile each",
-    "split": "where the chunks of a reduction meet: none has one, slices in shared memory, "
-    "cluster in a cluster's, workspace in memory, for a reduce kernel",
+    "split": "where the chunks of a reduction meet: none has one, serial in registers, slices in "
+    "shared memory, cluster in a cluster's, workspace in memory, for a reduce kernel",
     "stages": "stages of the ring in shared memory, which are filled ahead",
     "stream": "operands that are read once, of which L2 keeps nothing",
     "swap": "whether the instruction's 16 rows are columns of B, for products of few rows",
@@ -207,6 +207,10 @@ class GemmSpec(KernelSpec):
     @property
     def batched(self) -> bool:
         return self.split != "workspace"
+
+    @property
+    def waits(self) -> bool:
+        return True
 
     @property
     def tiles(self) -> Expr:

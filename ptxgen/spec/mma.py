@@ -14,7 +14,7 @@ from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, GemmSpec,
 MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
 """How an operand reaches shared memory, and the alignment that it takes, in bytes: 16 or 4 bytes at
 a time by cp.async, or by single elements through registers."""
-MMA_SPLITS = ("none", "turns", "workspace")
+MMA_SPLITS = ("none", "serial", "workspace")
 STREAMS = ("", "b", "ab")
 """The operands whose lines L2 is told to evict first, since their tiles are read once (or by CTAs
 that run side by side): they displace one another, rather than what others will want again."""
@@ -99,11 +99,11 @@ class MmaSpec(GemmSpec):
     products of few rows.
 
     ``copy_a``, ``copy_b``: how the operands reach shared memory (MMA_COPIES). ``split``: "none"
-    (the plan must give one chunk), "turns" (a CTA takes one chunk after another, and keeps a second
-    set of sums) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce kernel
-    adds them). ``persistent``: the grid is bounded and CTAs walk over the
-    tiles with 64-bit indices. ``ctas_per_sm``: CTAs that share an SM, which bounds the registers.
-    ``raster``: tile rows that share columns in L2, 0: all. ``stream``: see STREAMS.
+    (the plan must give one chunk), "serial" (a CTA takes one chunk after another, and keeps a
+    second set of sums) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce
+    kernel adds them). ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit
+    indices. ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile
+    rows that share columns in L2, 0: all. ``stream``: see STREAMS.
 
     ``copiers``: warps that only copy, so that the others' chains never wait for the copies' issue;
     0: all warps copy. ``ahead``: steps of 16 k by which fragments are fetched ahead; a warp with
@@ -205,7 +205,7 @@ class MmaSpec(GemmSpec):
             arch.shared_per_cta,
         )
         wide, slim = self.wide_side, self.slim_side
-        sums = 2 if self.split == "turns" else 1
+        sums = 2 if self.split == "serial" else 1
         needed = sums * 4 * wide.fragments * slim.fragments + 24
         needed += self.buffers * (4 * wide.fragments + 2 * slim.fragments)
         available = min(
@@ -305,7 +305,7 @@ class MmaSpec(GemmSpec):
                 terms.append(align >= MMA_COPIES[copy])
         if self.split == "none":
             terms.append(CHUNKS <= 1)
-        elif self.split == "turns":
+        elif self.split == "serial":
             terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
         else:
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
@@ -336,7 +336,7 @@ class MmaSpec(GemmSpec):
     @property
     def expects(self) -> tuple[Expect, ...]:
         shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
-        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),)
+        return (Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)), *super().expects)
 
     def describe(self) -> tuple[str, ...]:
         return (

@@ -151,7 +151,8 @@ class RealignSpec(KernelSpec):
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        return (Expect("st.global.v4.u32", ("st.global.u*",)),)
+        early = Expect("griddepcontrol.launch_dependents", since="sm_90")
+        return (Expect("st.global.v4.u32", ("st.global.u*",)), early)
 
     def describe(self) -> tuple[str, ...]:
         return (

@@ -385,7 +385,7 @@ class SimtSpec(GemmSpec):
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        return (Expect("fma.rn.f32", ("fma.*", "*mma.*")),)
+        return (Expect("fma.rn.f32", ("fma.*", "*mma.*")), *super().expects)
 
     def describe(self) -> tuple[str, ...]:
         return (

@@ -19,7 +19,7 @@ PANEL = 64
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
 WARPGROUP = 128
-SPLITS = ("none", "turns", "workspace", "cluster")
+SPLITS = ("none", "serial", "workspace", "cluster")
 STEP = 16
 """Reduction steps of one instruction."""
 COORDINATE_MAX = (1 << 31) - 1
@@ -134,7 +134,7 @@ class WgmmaSpec(GemmSpec):
     those along n one of A. The grid is bounded, and clusters walk over the tiles, in bands of
     ``raster`` rows of (clusters') tiles.
 
-    ``split``: "none" (the plan must give one chunk), "turns" (a CTA takes one chunk after another,
+    ``split``: "none" (the plan must give one chunk), "serial" (a CTA takes one chunk after another,
     and keeps a second set of sums), "workspace" (work is a tile and a chunk; partial sums go to the
     workspace, and a reduce kernel adds them), or "cluster" (a cluster is ``cluster_k`` CTAs which
     have a chunk each of one tile, and add them in shared memory). ``ctas_per_sm``: CTAs that share
@@ -224,7 +224,7 @@ class WgmmaSpec(GemmSpec):
             self.shared_bytes,
             shared,
         )
-        needed = self.accumulators * (2 if self.split == "turns" else 1) + 48
+        needed = self.accumulators * (2 if self.split == "serial" else 1) + 48
         available = self.registers or self.launch_registers
         check(
             needed <= available,
@@ -405,7 +405,7 @@ class WgmmaSpec(GemmSpec):
             ("work + clusters", self.work + SMS * self.slots, INDEX_MAX),
             ("GROUP * tiles_n", ceil_div(N, wide) * self.raster, INDEX_MAX),
         ]
-        if self.split == "turns":
+        if self.split == "serial":
             bounds.append(("begin + chunk", K + CHUNK, INDEX_MAX))
         return tuple(bounds)
 
@@ -418,8 +418,8 @@ class WgmmaSpec(GemmSpec):
         shape = f"m64n{self.bn}k16.f32.{self.dtype}.{self.dtype}"
         product = Expect(f"wgmma.mma_async.sync.aligned.{shape}", ("mma.*", "wgmma.mma_async.*"))
         if self.split == "workspace":  # the kernel that adds the sums may start early
-            return (product, Expect("griddepcontrol.launch_dependents"))
-        return (product,)
+            return (product, Expect("griddepcontrol.launch_dependents"), *super().expects)
+        return (product, *super().expects)
 
     def describe(self) -> tuple[str, ...]:
         return (

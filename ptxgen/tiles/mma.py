@@ -41,7 +41,7 @@ def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             *warps,
             stages,
             swap=True,
-            split="turns",
+            split="serial",
             raster=0,
             copiers=copiers,
             ahead=ahead,
@@ -70,7 +70,7 @@ def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             2,
             4,
             6,
-            split="turns",
+            split="serial",
             raster=0,
             copiers=4,
             stream="b",
@@ -83,7 +83,7 @@ def _tiles(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
     large = MmaSpec(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, dtype=dtype)
     if layout == "TT":
         return (large,)
-    small = MmaSpec(layout, 64, 64, 64, 2, 2, 4, split="turns", ctas_per_sm=3, dtype=dtype)
+    small = MmaSpec(layout, 64, 64, 64, 2, 2, 4, split="serial", ctas_per_sm=3, dtype=dtype)
     return (small, large)
 
 
@@ -100,7 +100,7 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             copy,
             copy,
             swap=True,
-            split="turns",
+            split="serial",
             raster=0,
             copiers=4,
             ahead=7,
@@ -118,7 +118,7 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             4,
             copy,
             copy,
-            split="turns",
+            split="serial",
             persistent=persistent,
             ctas_per_sm=3 if copy == "plain" else 4,
             dtype=dtype,
@@ -137,7 +137,7 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
                 4,
                 "words",
                 swap=True,
-                split="turns",
+                split="serial",
                 raster=0,
                 copiers=2,
                 ahead=7,

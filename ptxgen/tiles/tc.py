@@ -25,7 +25,7 @@ from ptxgen.tiles.regimes import last, routes
 
 def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
     if layout == "TT":
-        return _turns(layout, dtype)
+        return _serial(layout, dtype)
     clusters = wgmma.clustered(layout, dtype)
     few = routes((mma.few_rows_partial(layout, dtype),), "few rows of few outputs", _reduce(dtype))
     return (
@@ -33,7 +33,7 @@ def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
         *(r for s in clusters if s.bm == s.bn for r in realign.routes(s)),
         *few,
         *_parts(layout, dtype),
-        *_turns(layout, dtype),
+        *_serial(layout, dtype),
     )
 
 
@@ -43,7 +43,7 @@ def _batch(dtype: str) -> tuple[Route, ...]:
     return (
         *routes((pair,), "two chunks: pairs of CTAs add them themselves"),
         *_parts("TN", dtype),
-        *_turns("TN", dtype),
+        *_serial("TN", dtype),
     )
 
 
@@ -60,7 +60,7 @@ def _parts(layout: str, dtype: str) -> Iterator[Route]:
         yield from realign.routes(kernel, reduce)
 
 
-def _turns(layout: str, dtype: str) -> tuple[Route, ...]:
+def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
     """``mma.specs`` has the few rows first, then tiles from small to large, then the unaligned."""
     *kernels, filler = mma.specs(layout, dtype)
     vector = [s for s in kernels if s.copy_a == s.copy_b == "vector"]

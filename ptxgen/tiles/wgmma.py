@@ -17,12 +17,12 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         consumers: int,
         stages: int,
         *,
-        turns: bool = True,
+        serial: bool = True,
         share: tuple[int, int] = (1, 1),
         registers: int = 0,
         raster: int = 8,
     ) -> WgmmaSpec:
-        """``turns``: false where registers have no room for a second set of sums. ``share``: CTAs
+        """``serial``: false where registers have no room for a second set of sums. ``share``: CTAs
         along m that share tiles of B, and along n that share tiles of A.
         """
         bm, bn, bk = tile
@@ -35,7 +35,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
             stages=stages,
             cluster_m=share[0],
             cluster_n=share[1],
-            split="turns" if turns else "none",
+            split="serial" if serial else "none",
             registers=registers,
             raster=raster,
             dtype=dtype,
@@ -45,23 +45,23 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         return (gemm((128, 128, 64), 2, 6, registers=232), gemm((64, 64, 64), 1, 12))
     # Whatever M and N are, some tile divides them among the SMs with little left over.
     large = (
-        gemm((128, 256, 64), 2, 4, turns=False, registers=232, raster=16),
-        gemm((256, 160, 64), 2, 3, turns=False, registers=240),
-        gemm((192, 192, 64), 3, 4, turns=False, registers=160),
-        gemm((192, 176, 64), 3, 4, turns=False, registers=160),
+        gemm((128, 256, 64), 2, 4, serial=False, registers=232, raster=16),
+        gemm((256, 160, 64), 2, 3, serial=False, registers=240),
+        gemm((192, 192, 64), 3, 4, serial=False, registers=160),
+        gemm((192, 176, 64), 3, 4, serial=False, registers=160),
     )
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
     medium = (
-        *((gemm((192, 128, 64), 3, 4, turns=False),) if layout == "TN" else ()),
-        gemm((192, 128, 64), 3, 4, turns=False, share=(1, 2)),
-        gemm((128, 224, 64), 2, 4, turns=False),
+        *((gemm((192, 128, 64), 3, 4, serial=False),) if layout == "TN" else ()),
+        gemm((192, 128, 64), 3, 4, serial=False, share=(1, 2)),
+        gemm((128, 224, 64), 2, 4, serial=False),
         gemm((128, 176, 64), 2, 5, registers=240),
         gemm((128, 128, 64), 2, 6, registers=232),
         gemm((192, 96, 64), 3, 4, registers=160) if layout == "TN" else gemm((128, 112, 64), 2, 6),
     )
     # At most one tile for each SM: bytes under way count.
     small = (
-        gemm((64, 208, 64), 1, 5, turns=False),
+        gemm((64, 208, 64), 1, 5, serial=False),
         gemm((64, 160, 64), 1, 6),
         gemm((64, 112, 64), 1, 8),
         gemm((128, 64, 64), 2, 8),

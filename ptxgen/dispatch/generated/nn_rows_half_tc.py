@@ -708,10 +708,10 @@ def candidates(
         and tiles_8x64 <= 2147483647
     ):
         us = time(
-            "mma_nn_bf16_8x64x128_47e76f", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
+            "mma_nn_bf16_8x64x128_0b0b35", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
             tiles_8x64 * k * 144, operands, stores,
         )
-        yield Candidate(us, Choice(30, ("mma_nn_bf16_8x64x128_47e76f",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(30, ("mma_nn_bf16_8x64x128_0b0b35",), (tiles_8x64,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 31: few rows: the weight streams once
     if (
@@ -719,20 +719,20 @@ def candidates(
         and tiles_8x32 <= 2147483647
     ):
         us = time(
-            "mma_nn_bf16_8x32x128_8d3107", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
+            "mma_nn_bf16_8x32x128_d6cffc", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(31, ("mma_nn_bf16_8x32x128_8d3107",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(31, ("mma_nn_bf16_8x32x128_d6cffc",), (tiles_8x32,), ()))
     # 32: few rows: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
     ):
         us = time(
-            "mma_nn_bf16_16x32x128_23a6a2", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_nn_bf16_16x32x128_d40c24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(32, ("mma_nn_bf16_16x32x128_23a6a2",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(32, ("mma_nn_bf16_16x32x128_d40c24",), (tiles_16x32,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 33: few rows: the weight streams once
     if (
@@ -740,10 +740,10 @@ def candidates(
         and tiles_16x64 <= 2147483647
     ):
         us = time(
-            "mma_nn_bf16_16x64x128_8040d7", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
+            "mma_nn_bf16_16x64x128_4f47f4", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
             tiles_16x64 * k * 160, operands, stores,
         )
-        yield Candidate(us, Choice(33, ("mma_nn_bf16_16x64x128_8040d7",), (tiles_16x64,), ()))
+        yield Candidate(us, Choice(33, ("mma_nn_bf16_16x64x128_4f47f4",), (tiles_16x64,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 34: few rows: the weight streams once
     if (
@@ -751,10 +751,10 @@ def candidates(
         and tiles_32x32 <= 2147483647
     ):
         us = time(
-            "mma_nn_bf16_32x32x128_9826b1", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
+            "mma_nn_bf16_32x32x128_5486ce", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
             tiles_32x32 * k * 128, operands, stores,
         )
-        yield Candidate(us, Choice(34, ("mma_nn_bf16_32x32x128_9826b1",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(34, ("mma_nn_bf16_32x32x128_5486ce",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 35: few rows: the weight streams once
     if (
@@ -763,10 +763,10 @@ def candidates(
         and tiles_32x64 <= 2147483647
     ):
         us = time(
-            "mma_nn_bf16_32x64x128_05b1b0", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
+            "mma_nn_bf16_32x64x128_868388", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
             tiles_32x64 * k * 192, operands, stores,
         )
-        yield Candidate(us, Choice(35, ("mma_nn_bf16_32x64x128_05b1b0",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(35, ("mma_nn_bf16_32x64x128_868388",), (tiles_32x64,), ()))
     # 36: few rows: the weight streams once
     if (
         arch in SOME_1
@@ -774,10 +774,10 @@ def candidates(
         and tiles_64x128 <= 2147483647
     ):
         us = time(
-            "mma_nn_bf16_64x128x64_e9741f", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "mma_nn_bf16_64x128x64_0a56ed", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
-        yield Candidate(us, Choice(36, ("mma_nn_bf16_64x128x64_e9741f",), (tiles_64x128,), ()))
+        yield Candidate(us, Choice(36, ("mma_nn_bf16_64x128x64_0a56ed",), (tiles_64x128,), ()))
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 37: many rows, by wgmma
     if (
@@ -883,11 +883,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x176x64_caf6ed", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nn_bf16_128x176x64_6fb880", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            43, ("wgmma_nn_bf16_128x176x64_caf6ed",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
+            43, ("wgmma_nn_bf16_128x176x64_6fb880",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 44: many rows, by wgmma
@@ -899,11 +899,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x128x64_a048b1", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            44, ("wgmma_nn_bf16_128x128x64_a048b1",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
+            44, ("wgmma_nn_bf16_128x128x64_2624af",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
@@ -916,11 +916,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x112x64_28dbe4", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            "wgmma_nn_bf16_128x112x64_114409", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
             k * 14336, tiles_128x112 * k * 480, operands, stores,
         )
         choice = Choice(
-            45, ("wgmma_nn_bf16_128x112x64_28dbe4",), (min(tiles_128x112, sms * 1 // 1) * 1,), (),
+            45, ("wgmma_nn_bf16_128x112x64_114409",), (min(tiles_128x112, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x208 = -(-m // 64) * -(-n // 208)
@@ -949,11 +949,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x160x64_b688d1", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
+            "wgmma_nn_bf16_64x160x64_24ba19", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands, stores,
         )
         choice = Choice(
-            47, ("wgmma_nn_bf16_64x160x64_b688d1",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
+            47, ("wgmma_nn_bf16_64x160x64_24ba19",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x112 = -(-m // 64) * -(-n // 112)
@@ -966,11 +966,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x112x64_23f82b", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
+            "wgmma_nn_bf16_64x112x64_a3dd26", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
             tiles_64x112 * k * 352, operands, stores,
         )
         choice = Choice(
-            48, ("wgmma_nn_bf16_64x112x64_23f82b",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
+            48, ("wgmma_nn_bf16_64x112x64_a3dd26",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 49: many rows, by wgmma
@@ -982,11 +982,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x64x64_8c71a2", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            "wgmma_nn_bf16_128x64x64_22d026", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores,
         )
         choice = Choice(
-            49, ("wgmma_nn_bf16_128x64x64_8c71a2",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
+            49, ("wgmma_nn_bf16_128x64x64_22d026",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 50: many rows, by wgmma
@@ -998,11 +998,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x128x64_c1bfd3", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "wgmma_nn_bf16_64x128x64_bf6814", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
         choice = Choice(
-            50, ("wgmma_nn_bf16_64x128x64_c1bfd3",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
+            50, ("wgmma_nn_bf16_64x128x64_bf6814",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 51: many rows, by wgmma
@@ -1014,11 +1014,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x64x64_a5ba4f", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            51, ("wgmma_nn_bf16_64x64x64_a5ba4f",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
+            51, ("wgmma_nn_bf16_64x64x64_c3e664",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 52: many rows, by wgmma
@@ -1030,11 +1030,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x32x128_2e27d7", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            "wgmma_nn_bf16_64x32x128_a8a071", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores,
         )
         choice = Choice(
-            52, ("wgmma_nn_bf16_64x32x128_2e27d7",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
+            52, ("wgmma_nn_bf16_64x32x128_a8a071",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
@@ -1047,11 +1047,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x16x128_a8336a", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            "wgmma_nn_bf16_64x16x128_c2c85c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores,
         )
         choice = Choice(
-            53, ("wgmma_nn_bf16_64x16x128_a8336a",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
+            53, ("wgmma_nn_bf16_64x16x128_c2c85c",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 54: many rows, by mma
@@ -1060,10 +1060,10 @@ def candidates(
         and tiles_64x64 <= 2147483647
     ):
         us = time(
-            "mma_nn_bf16_64x64x64_c6be00", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(54, ("mma_nn_bf16_64x64x64_c6be00",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(54, ("mma_nn_bf16_64x64x64_42490e",), (tiles_64x64,), ()))
     # 55: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
@@ -1082,11 +1082,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "mma_nn_bf16_64x128x64_e9741f", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "mma_nn_bf16_64x128x64_0a56ed", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
         choice = Choice(
-            56, ("realign_b16x1_7953b4", "mma_nn_bf16_64x128x64_e9741f"),
+            56, ("realign_b16x1_7953b4", "mma_nn_bf16_64x128x64_0a56ed"),
             (-(-pieces_m_k8 // 512), tiles_64x128), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1164,11 +1164,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x176x64_caf6ed", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nn_bf16_128x176x64_6fb880", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            60, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x176x64_caf6ed"),
+            60, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x176x64_6fb880"),
             (-(-pieces_m_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1185,11 +1185,11 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_128x176x64_caf6ed", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nn_bf16_128x176x64_6fb880", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            61, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x176x64_caf6ed"),
+            61, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x176x64_6fb880"),
             (-(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1206,11 +1206,11 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_nn_bf16_128x176x64_caf6ed", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nn_bf16_128x176x64_6fb880", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            62, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x176x64_caf6ed"),
+            62, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x176x64_6fb880"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
@@ -1228,11 +1228,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_a048b1", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            63, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_a048b1"),
+            63, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_2624af"),
             (-(-pieces_m_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1249,11 +1249,11 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_a048b1", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            64, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_a048b1"),
+            64, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_2624af"),
             (-(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1270,11 +1270,11 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_a048b1", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            65, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_a048b1"),
+            65, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_2624af"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
@@ -1292,11 +1292,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_a5ba4f", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            66, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_a5ba4f"),
+            66, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_c3e664"),
             (-(-pieces_m_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1313,11 +1313,11 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_a5ba4f", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            67, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_a5ba4f"),
+            67, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_c3e664"),
             (-(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1334,11 +1334,11 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_a5ba4f", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            68, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_a5ba4f"),
+            68, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_c3e664"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
@@ -1404,32 +1404,32 @@ def candidates(
         and tiles_16x32 <= 2147483647
     ):
         us = time(
-            "mma_nn_bf16_16x32x128_43a082", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_nn_bf16_16x32x128_0f657a", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(72, ("mma_nn_bf16_16x32x128_43a082",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(72, ("mma_nn_bf16_16x32x128_0f657a",), (tiles_16x32,), ()))
     # 73: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
-            "mma_nn_bf16_16x32x128_5d5090", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_nn_bf16_16x32x128_f8dcb3", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(73, ("mma_nn_bf16_16x32x128_5d5090",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(73, ("mma_nn_bf16_16x32x128_f8dcb3",), (tiles_16x32,), ()))
     # 74: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
     ):
         us = time(
-            "mma_nn_bf16_64x64x32_b9f67c", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_nn_bf16_64x64x32_504cf0", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(74, ("mma_nn_bf16_64x64x32_b9f67c",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(74, ("mma_nn_bf16_64x64x32_504cf0",), (tiles_64x64,), ()))
     # 75: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
-            "mma_nn_bf16_64x64x32_86a228", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(75, ("mma_nn_bf16_64x64x32_86a228",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(75, ("mma_nn_bf16_64x64x32_782949",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

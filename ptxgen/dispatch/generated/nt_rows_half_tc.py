@@ -707,20 +707,20 @@ def candidates(
         and tiles_8x16 <= 2147483647
     ):
         us = time(
-            "mma_nt_bf16_8x16x512_7b0aeb", "mma", 1, sms, tiles_8x16, -(-k // 512), k * 128,
+            "mma_nt_bf16_8x16x512_f13405", "mma", 1, sms, tiles_8x16, -(-k // 512), k * 128,
             tiles_8x16 * k * 48, operands, stores,
         )
-        yield Candidate(us, Choice(30, ("mma_nt_bf16_8x16x512_7b0aeb",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(30, ("mma_nt_bf16_8x16x512_f13405",), (tiles_8x16,), ()))
     # 31: few rows: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
     ):
         us = time(
-            "mma_nt_bf16_16x32x128_49b428", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_nt_bf16_16x32x128_bee8dd", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(31, ("mma_nt_bf16_16x32x128_49b428",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(31, ("mma_nt_bf16_16x32x128_bee8dd",), (tiles_16x32,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 32: few rows: the weight streams once
     if (
@@ -728,10 +728,10 @@ def candidates(
         and tiles_16x64 <= 2147483647
     ):
         us = time(
-            "mma_nt_bf16_16x64x128_626d7f", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
+            "mma_nt_bf16_16x64x128_c1d35c", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
             tiles_16x64 * k * 160, operands, stores,
         )
-        yield Candidate(us, Choice(32, ("mma_nt_bf16_16x64x128_626d7f",), (tiles_16x64,), ()))
+        yield Candidate(us, Choice(32, ("mma_nt_bf16_16x64x128_c1d35c",), (tiles_16x64,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 33: few rows: the weight streams once
     if (
@@ -739,10 +739,10 @@ def candidates(
         and tiles_32x32 <= 2147483647
     ):
         us = time(
-            "mma_nt_bf16_32x32x128_6c3820", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
+            "mma_nt_bf16_32x32x128_15f4e3", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
             tiles_32x32 * k * 128, operands, stores,
         )
-        yield Candidate(us, Choice(33, ("mma_nt_bf16_32x32x128_6c3820",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(33, ("mma_nt_bf16_32x32x128_15f4e3",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 34: few rows: the weight streams once
     if (
@@ -751,10 +751,10 @@ def candidates(
         and tiles_32x64 <= 2147483647
     ):
         us = time(
-            "mma_nt_bf16_32x64x128_6045d8", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
+            "mma_nt_bf16_32x64x128_9edc63", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
             tiles_32x64 * k * 192, operands, stores,
         )
-        yield Candidate(us, Choice(34, ("mma_nt_bf16_32x64x128_6045d8",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(34, ("mma_nt_bf16_32x64x128_9edc63",), (tiles_32x64,), ()))
     # 35: few rows: the weight streams once
     if (
         arch in SOME_1
@@ -762,10 +762,10 @@ def candidates(
         and tiles_64x128 <= 2147483647
     ):
         us = time(
-            "mma_nt_bf16_64x128x64_12a8df", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "mma_nt_bf16_64x128x64_4da3e2", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
-        yield Candidate(us, Choice(35, ("mma_nt_bf16_64x128x64_12a8df",), (tiles_64x128,), ()))
+        yield Candidate(us, Choice(35, ("mma_nt_bf16_64x128x64_4da3e2",), (tiles_64x128,), ()))
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 36: many rows, by wgmma
     if (
@@ -871,11 +871,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x176x64_c3a875", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nt_bf16_128x176x64_52336e", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            42, ("wgmma_nt_bf16_128x176x64_c3a875",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
+            42, ("wgmma_nt_bf16_128x176x64_52336e",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 43: many rows, by wgmma
@@ -887,11 +887,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x128x64_bf7e61", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            43, ("wgmma_nt_bf16_128x128x64_bf7e61",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
+            43, ("wgmma_nt_bf16_128x128x64_a5844a",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
@@ -904,11 +904,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x112x64_e50b66", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            "wgmma_nt_bf16_128x112x64_9d51a0", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
             k * 14336, tiles_128x112 * k * 480, operands, stores,
         )
         choice = Choice(
-            44, ("wgmma_nt_bf16_128x112x64_e50b66",), (min(tiles_128x112, sms * 1 // 1) * 1,), (),
+            44, ("wgmma_nt_bf16_128x112x64_9d51a0",), (min(tiles_128x112, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x208 = -(-m // 64) * -(-n // 208)
@@ -937,11 +937,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x160x64_f02d6c", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
+            "wgmma_nt_bf16_64x160x64_fe073d", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands, stores,
         )
         choice = Choice(
-            46, ("wgmma_nt_bf16_64x160x64_f02d6c",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
+            46, ("wgmma_nt_bf16_64x160x64_fe073d",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x112 = -(-m // 64) * -(-n // 112)
@@ -954,11 +954,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x112x64_308bbb", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
+            "wgmma_nt_bf16_64x112x64_923bf8", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
             tiles_64x112 * k * 352, operands, stores,
         )
         choice = Choice(
-            47, ("wgmma_nt_bf16_64x112x64_308bbb",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
+            47, ("wgmma_nt_bf16_64x112x64_923bf8",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 48: many rows, by wgmma
@@ -970,11 +970,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x64x64_22476e", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            "wgmma_nt_bf16_128x64x64_6f9421", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores,
         )
         choice = Choice(
-            48, ("wgmma_nt_bf16_128x64x64_22476e",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
+            48, ("wgmma_nt_bf16_128x64x64_6f9421",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 49: many rows, by wgmma
@@ -986,11 +986,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x128x64_4f4f51", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "wgmma_nt_bf16_64x128x64_e83693", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
         choice = Choice(
-            49, ("wgmma_nt_bf16_64x128x64_4f4f51",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
+            49, ("wgmma_nt_bf16_64x128x64_e83693",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 50: many rows, by wgmma
@@ -1002,11 +1002,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x64x64_6b5a27", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            50, ("wgmma_nt_bf16_64x64x64_6b5a27",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
+            50, ("wgmma_nt_bf16_64x64x64_b3a12d",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 51: many rows, by wgmma
@@ -1018,11 +1018,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x32x128_f431bb", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            "wgmma_nt_bf16_64x32x128_01af36", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores,
         )
         choice = Choice(
-            51, ("wgmma_nt_bf16_64x32x128_f431bb",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
+            51, ("wgmma_nt_bf16_64x32x128_01af36",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
@@ -1035,11 +1035,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x16x128_73da4b", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            "wgmma_nt_bf16_64x16x128_c5954c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores,
         )
         choice = Choice(
-            52, ("wgmma_nt_bf16_64x16x128_73da4b",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
+            52, ("wgmma_nt_bf16_64x16x128_c5954c",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 53: many rows, by mma
@@ -1048,10 +1048,10 @@ def candidates(
         and tiles_64x64 <= 2147483647
     ):
         us = time(
-            "mma_nt_bf16_64x64x64_1da236", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "mma_nt_bf16_64x64x64_93d7f2", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(53, ("mma_nt_bf16_64x64x64_1da236",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(53, ("mma_nt_bf16_64x64x64_93d7f2",), (tiles_64x64,), ()))
     # 54: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
@@ -1070,11 +1070,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "mma_nt_bf16_64x128x64_12a8df", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "mma_nt_bf16_64x128x64_4da3e2", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
         choice = Choice(
-            55, ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_12a8df"),
+            55, ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_4da3e2"),
             (-(-pieces_m_k8 // 512), tiles_64x128), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1152,11 +1152,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x176x64_c3a875", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nt_bf16_128x176x64_52336e", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            59, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_c3a875"),
+            59, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_52336e"),
             (-(-pieces_m_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1173,11 +1173,11 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nt_bf16_128x176x64_c3a875", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nt_bf16_128x176x64_52336e", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            60, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_c3a875"),
+            60, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_52336e"),
             (-(-pieces_n_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1194,11 +1194,11 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_nt_bf16_128x176x64_c3a875", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nt_bf16_128x176x64_52336e", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            61, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x176x64_c3a875"),
+            61, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x176x64_52336e"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
@@ -1216,11 +1216,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_bf7e61", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            62, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_bf7e61"),
+            62, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a5844a"),
             (-(-pieces_m_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1237,11 +1237,11 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_bf7e61", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            63, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_bf7e61"),
+            63, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a5844a"),
             (-(-pieces_n_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1258,11 +1258,11 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_bf7e61", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            64, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_bf7e61"),
+            64, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_a5844a"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
@@ -1280,11 +1280,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_6b5a27", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            65, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_6b5a27"),
+            65, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_b3a12d"),
             (-(-pieces_m_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1301,11 +1301,11 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_6b5a27", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            66, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_6b5a27"),
+            66, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_b3a12d"),
             (-(-pieces_n_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1322,11 +1322,11 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_6b5a27", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            67, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_6b5a27"),
+            67, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_b3a12d"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
@@ -1392,32 +1392,32 @@ def candidates(
         and tiles_16x32 <= 2147483647
     ):
         us = time(
-            "mma_nt_bf16_16x32x128_c9d572", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_nt_bf16_16x32x128_23017e", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(71, ("mma_nt_bf16_16x32x128_c9d572",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(71, ("mma_nt_bf16_16x32x128_23017e",), (tiles_16x32,), ()))
     # 72: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
-            "mma_nt_bf16_16x32x128_585550", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_nt_bf16_16x32x128_a132ec", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(72, ("mma_nt_bf16_16x32x128_585550",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(72, ("mma_nt_bf16_16x32x128_a132ec",), (tiles_16x32,), ()))
     # 73: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
     ):
         us = time(
-            "mma_nt_bf16_64x64x32_5a99e0", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_nt_bf16_64x64x32_c5dd78", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(73, ("mma_nt_bf16_64x64x32_5a99e0",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(73, ("mma_nt_bf16_64x64x32_c5dd78",), (tiles_64x64,), ()))
     # 74: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
-            "mma_nt_bf16_64x64x32_23fe70", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_nt_bf16_64x64x32_d497a1", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(74, ("mma_nt_bf16_64x64x32_23fe70",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(74, ("mma_nt_bf16_64x64x32_d497a1",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

@@ -507,10 +507,10 @@ def candidates(
         and tiles_8x64 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_8x64x128_be4218", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
+            "mma_tn_bf16_8x64x128_b577d1", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
             tiles_8x64 * k * 144, operands, stores,
         )
-        yield Candidate(us, Choice(19, ("mma_tn_bf16_8x64x128_be4218",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(19, ("mma_tn_bf16_8x64x128_b577d1",), (tiles_8x64,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 20: few rows: the weight streams once
     if (
@@ -518,10 +518,10 @@ def candidates(
         and tiles_8x32 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_8x32x128_fed055", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
+            "mma_tn_bf16_8x32x128_7c493a", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(20, ("mma_tn_bf16_8x32x128_fed055",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(20, ("mma_tn_bf16_8x32x128_7c493a",), (tiles_8x32,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 21: few rows: the weight streams once
     if (
@@ -529,10 +529,10 @@ def candidates(
         and tiles_16x32 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_16x32x128_e9450f", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_tn_bf16_16x32x128_967392", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(21, ("mma_tn_bf16_16x32x128_e9450f",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(21, ("mma_tn_bf16_16x32x128_967392",), (tiles_16x32,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 22: few rows: the weight streams once
     if (
@@ -540,10 +540,10 @@ def candidates(
         and tiles_32x32 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_32x32x128_a27519", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
+            "mma_tn_bf16_32x32x128_e84b71", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
             tiles_32x32 * k * 128, operands, stores,
         )
-        yield Candidate(us, Choice(22, ("mma_tn_bf16_32x32x128_a27519",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(22, ("mma_tn_bf16_32x32x128_e84b71",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 23: few rows: the weight streams once
     if (
@@ -552,10 +552,10 @@ def candidates(
         and tiles_32x64 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_32x64x128_81c614", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
+            "mma_tn_bf16_32x64x128_272387", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
             tiles_32x64 * k * 192, operands, stores,
         )
-        yield Candidate(us, Choice(23, ("mma_tn_bf16_32x64x128_81c614",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(23, ("mma_tn_bf16_32x64x128_272387",), (tiles_32x64,), ()))
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 24: few rows: the weight streams once
     if (
@@ -564,10 +564,10 @@ def candidates(
         and tiles_64x128 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_64x128x64_0c5d2b", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "mma_tn_bf16_64x128x64_4765ee", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
-        yield Candidate(us, Choice(24, ("mma_tn_bf16_64x128x64_0c5d2b",), (tiles_64x128,), ()))
+        yield Candidate(us, Choice(24, ("mma_tn_bf16_64x128x64_4765ee",), (tiles_64x128,), ()))
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 25: many rows, by wgmma
     if (
@@ -689,11 +689,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_tn_bf16_128x176x64_1bdc9a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            32, ("wgmma_tn_bf16_128x176x64_3fe16a",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
+            32, ("wgmma_tn_bf16_128x176x64_1bdc9a",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 33: many rows, by wgmma
@@ -705,11 +705,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            33, ("wgmma_tn_bf16_128x128x64_c56000",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
+            33, ("wgmma_tn_bf16_128x128x64_23f0bb",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x96 = -(-m // 192) * -(-n // 96)
@@ -722,11 +722,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_192x96x64_ff6a5e", "wgmma", 1, sms, tiles_192x96, -(-k // 64), k * 18432,
+            "wgmma_tn_bf16_192x96x64_e04498", "wgmma", 1, sms, tiles_192x96, -(-k // 64), k * 18432,
             tiles_192x96 * k * 576, operands, stores,
         )
         choice = Choice(
-            34, ("wgmma_tn_bf16_192x96x64_ff6a5e",), (min(tiles_192x96, sms * 1 // 1) * 1,), (),
+            34, ("wgmma_tn_bf16_192x96x64_e04498",), (min(tiles_192x96, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x208 = -(-m // 64) * -(-n // 208)
@@ -755,11 +755,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x160x64_ba3e88", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
+            "wgmma_tn_bf16_64x160x64_6f611f", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands, stores,
         )
         choice = Choice(
-            36, ("wgmma_tn_bf16_64x160x64_ba3e88",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
+            36, ("wgmma_tn_bf16_64x160x64_6f611f",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x112 = -(-m // 64) * -(-n // 112)
@@ -772,11 +772,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x112x64_646a32", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
+            "wgmma_tn_bf16_64x112x64_71370b", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
             tiles_64x112 * k * 352, operands, stores,
         )
         choice = Choice(
-            37, ("wgmma_tn_bf16_64x112x64_646a32",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
+            37, ("wgmma_tn_bf16_64x112x64_71370b",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
@@ -789,11 +789,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x64x64_61e18b", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            "wgmma_tn_bf16_128x64x64_99c7ba", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores,
         )
         choice = Choice(
-            38, ("wgmma_tn_bf16_128x64x64_61e18b",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
+            38, ("wgmma_tn_bf16_128x64x64_99c7ba",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 39: many rows, by wgmma
@@ -805,11 +805,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x128x64_54a199", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "wgmma_tn_bf16_64x128x64_aa6d1a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
         choice = Choice(
-            39, ("wgmma_tn_bf16_64x128x64_54a199",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
+            39, ("wgmma_tn_bf16_64x128x64_aa6d1a",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 40: many rows, by wgmma
@@ -821,11 +821,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            40, ("wgmma_tn_bf16_64x64x64_561b0c",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
+            40, ("wgmma_tn_bf16_64x64x64_e568a3",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
@@ -838,11 +838,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x32x128_1f5f90", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            "wgmma_tn_bf16_64x32x128_b4f1cd", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores,
         )
         choice = Choice(
-            41, ("wgmma_tn_bf16_64x32x128_1f5f90",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
+            41, ("wgmma_tn_bf16_64x32x128_b4f1cd",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
@@ -855,11 +855,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x16x128_c21974", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            "wgmma_tn_bf16_64x16x128_418baa", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores,
         )
         choice = Choice(
-            42, ("wgmma_tn_bf16_64x16x128_c21974",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
+            42, ("wgmma_tn_bf16_64x16x128_418baa",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 43: many rows, by mma
@@ -868,10 +868,10 @@ def candidates(
         and tiles_64x64 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_64x64x64_75f434", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "mma_tn_bf16_64x64x64_f7c4fc", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(43, ("mma_tn_bf16_64x64x64_75f434",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(43, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
     # 44: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
@@ -953,11 +953,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_tn_bf16_128x176x64_1bdc9a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            48, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_3fe16a"),
+            48, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_1bdc9a"),
             (-(-pieces_k_m8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
@@ -974,11 +974,11 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_tn_bf16_128x176x64_1bdc9a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            49, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_3fe16a"),
+            49, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_1bdc9a"),
             (-(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
@@ -995,11 +995,11 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_tn_bf16_128x176x64_3fe16a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_tn_bf16_128x176x64_1bdc9a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            50, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x176x64_3fe16a"),
+            50, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x176x64_1bdc9a"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
@@ -1017,11 +1017,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            51, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_c56000"),
+            51, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_23f0bb"),
             (-(-pieces_k_m8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1038,11 +1038,11 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            52, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_c56000"),
+            52, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_23f0bb"),
             (-(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1059,11 +1059,11 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_c56000", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            53, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_c56000"),
+            53, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_23f0bb"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
@@ -1081,11 +1081,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            54, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_561b0c"),
+            54, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_e568a3"),
             (-(-pieces_k_m8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1102,11 +1102,11 @@ def candidates(
             operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            55, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_561b0c"),
+            55, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_e568a3"),
             (-(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
         )
         yield Candidate(us, choice)
@@ -1123,11 +1123,11 @@ def candidates(
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_561b0c", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            56, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_561b0c"),
+            56, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_e568a3"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
@@ -1193,42 +1193,42 @@ def candidates(
         and tiles_8x32 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_8x32x256_db0d9c", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "mma_tn_bf16_8x32x256_9756ff", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(60, ("mma_tn_bf16_8x32x256_db0d9c",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(60, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
     # 61: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_16x32x128_af934b", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_tn_bf16_16x32x128_c2d4c1", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(61, ("mma_tn_bf16_16x32x128_af934b",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(61, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
     # 62: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
-            "mma_tn_bf16_16x32x128_d1c75f", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_tn_bf16_16x32x128_2dc9f7", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(62, ("mma_tn_bf16_16x32x128_d1c75f",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(62, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
     # 63: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
     ):
         us = time(
-            "mma_tn_bf16_64x64x32_f69750", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_tn_bf16_64x64x32_0b3d6b", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(63, ("mma_tn_bf16_64x64x32_f69750",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(63, ("mma_tn_bf16_64x64x32_0b3d6b",), (tiles_64x64,), ()))
     # 64: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
-            "mma_tn_bf16_64x64x32_5a0d7a", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(64, ("mma_tn_bf16_64x64x32_5a0d7a",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(64, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

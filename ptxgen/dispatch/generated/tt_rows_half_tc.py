@@ -26,10 +26,10 @@ def candidates(
         and tiles_32x32 <= 2147483647
     ):
         us = time(
-            "mma_tt_bf16_32x32x128_4bca41", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
+            "mma_tt_bf16_32x32x128_c8a03e", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
             tiles_32x32 * k * 128, operands, stores,
         )
-        yield Candidate(us, Choice(0, ("mma_tt_bf16_32x32x128_4bca41",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(0, ("mma_tt_bf16_32x32x128_c8a03e",), (tiles_32x32,), ()))
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 1: many rows, by wgmma
     if (
@@ -40,11 +40,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tt_bf16_128x128x64_4e7449", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_tt_bf16_128x128x64_94debd", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            1, ("wgmma_tt_bf16_128x128x64_4e7449",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
+            1, ("wgmma_tt_bf16_128x128x64_94debd",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
@@ -57,11 +57,11 @@ def candidates(
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tt_bf16_64x64x64_d63700", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_tt_bf16_64x64x64_bc6edf", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            2, ("wgmma_tt_bf16_64x64x64_d63700",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
+            2, ("wgmma_tt_bf16_64x64x64_bc6edf",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
         )
         yield Candidate(us, choice)
     # 3: many rows, by mma
@@ -78,23 +78,23 @@ def candidates(
         and tiles_8x32 <= 2147483647
     ):
         us = time(
-            "mma_tt_bf16_8x32x256_841ef8", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "mma_tt_bf16_8x32x256_3b9a3e", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(4, ("mma_tt_bf16_8x32x256_841ef8",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(4, ("mma_tt_bf16_8x32x256_3b9a3e",), (tiles_8x32,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 5: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
-            "mma_tt_bf16_16x32x128_d0f1d9", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
+            "mma_tt_bf16_16x32x128_6726d1", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(5, ("mma_tt_bf16_16x32x128_d0f1d9",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(5, ("mma_tt_bf16_16x32x128_6726d1",), (tiles_16x32,), ()))
     # 6: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
-            "mma_tt_bf16_64x64x32_dc46e3", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_tt_bf16_64x64x32_80086b", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(6, ("mma_tt_bf16_64x64x32_dc46e3",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(6, ("mma_tt_bf16_64x64x32_80086b",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

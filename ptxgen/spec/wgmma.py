@@ -349,7 +349,13 @@ class WgmmaSpec(GemmSpec):
     def grid(self) -> Expr:
         if self.split == "cluster":
             return self.tiles * self.ctas
-        return minimum(self.work, SMS * self.slots // self.ctas) * self.ctas
+        return minimum(self.work, self.at_once) * self.ctas
+
+    @property
+    def at_once(self) -> Expr:
+        """Clusters that the GPU has room for."""
+        ctas = SMS if self.slots == 1 else SMS * self.slots
+        return ctas if self.ctas == 1 else ctas // self.ctas
 
     def launched(
         self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]
@@ -357,8 +363,8 @@ class WgmmaSpec(GemmSpec):
         """Clusters that walk over tiles walk over those of all matrices, as many as fit the GPU."""
         if self.split in ("workspace", "cluster"):
             return super().launched(ctas, batch, environment)
-        work = self.work.evaluate(environment) * batch[0] * batch[1]
-        clusters = environment["SMS"] * self.slots // self.ctas
+        work: int = self.work.evaluate(environment) * batch[0] * batch[1]
+        clusters: int = self.at_once.evaluate(environment)
         check(work + clusters <= INDEX_MAX, self.name, "work + clusters", work, INDEX_MAX)
         return min(work, clusters) * self.ctas, 1, 1
 
@@ -402,7 +408,7 @@ class WgmmaSpec(GemmSpec):
             ("tile_m * BM and the rows of a tile, as coordinates", M + high, COORDINATE_MAX),
             ("tile_n * BN and the columns of a tile, as coordinates", N + wide, COORDINATE_MAX),
             ("k and the steps of a stage, as coordinates", K + self.bk, COORDINATE_MAX),
-            ("work + clusters", self.work + SMS * self.slots, INDEX_MAX),
+            ("work + clusters", self.work + self.at_once, INDEX_MAX),
             ("GROUP * tiles_n", ceil_div(N, wide) * self.raster, INDEX_MAX),
         ]
         if self.split == "serial":

@@ -43,22 +43,16 @@ THIN_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
         "NN": lambda: (
             _gemm("NN", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8),
             _gemm("NN", (4, 32, 32), (1, 4), (4, 8), (1, 1), 4, "kvector", slices=8),
-            _gemm("NN", (4, 32, 16), (2, 4), (2, 8), (1, 1), 4, "floats", slices=8),
             _gemm("NN", (8, 16, 32), (2, 2), (4, 8), (1, 1), 4, "kvector", slices=8),
             _gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8),
             _gemm("NN", (16, 16, 32), (4, 4), (4, 4), (1, 1), 3, "kvector", slices=8),
-            _gemm("NN", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "kvector", slices=8),
-            _gemm("NN", (32, 16, 16), (4, 4), (8, 4), (1, 1), 4, "kvector", slices=8),
-            _gemm("NN", (32, 32, 16), (4, 8), (8, 4), (1, 1), 3, "kvector", slices=8),
         ),
         "NT": lambda: (
             _gemm("NT", (2, 16, 64), (1, 1), (2, 16), (1, 1), 3, "kvector", slices=8),
             _gemm("NT", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8),
             _gemm("NT", (4, 16, 32), (1, 4), (4, 4), (1, 1), 4, "kvector", slices=8),
-            _gemm("NT", (4, 32, 32), (2, 4), (2, 8), (1, 1), 3, "kvector", slices=8),
             _gemm("NT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8),
             _gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8),
-            _gemm("NT", (32, 8, 16), (8, 1), (4, 8), (1, 1), 4, "kvector", slices=8),
             _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "kvector", slices=8),
         ),
         "TN": lambda: _turned(THIN_SPLIT["NN"]),
@@ -87,12 +81,12 @@ THIN: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
 def _turned(specs: tuple[SimtSpec, ...]) -> tuple[SimtSpec, ...]:
     """The same kernels for an m-contiguous A, which is thin here and travels by single floats.
 
-    Four rows are as fast in the tiles of eight.
+    Four rows are as fast in the tiles of eight, and sixteen chunk by chunk in larger ones.
     """
     return tuple(
         replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
         for spec in specs
-        if spec.bm != 4
+        if spec.bm != 4 and (spec.split == "none" or spec.bm < 16)
     )
 
 
@@ -112,22 +106,12 @@ MEDIUM_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
                 order="columns",
             ),
             _gemm("NN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
-            _gemm("NN", (16, 64, 16), (8, 4), (2, 16), (1, 1), 3, "wide", slices=8),
-            _gemm("NN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
         ),
         "NT": lambda: (
             _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
             _gemm("NT", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8),
-            _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "wide", slices=8),
-            _gemm("NT", (16, 32, 16), (4, 4), (4, 8), (1, 1), 4, "floats", slices=8),
         ),
-        "TN": lambda: (
-            _gemm("TN", (128, 128, 16), (8, 8), (4, 8), (4, 2), 2, "wide", slices=1, ctas=2),
-            _gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),
-            _gemm("TN", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
-            _gemm("TN", (32, 32, 32), (4, 8), (8, 4), (1, 1), 2, "wide", slices=8, order="columns"),
-            _gemm("TN", (16, 32, 32), (4, 4), (4, 8), (1, 1), 3, "wide", slices=8),
-        ),
+        "TN": lambda: (_gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),),
     }
 )
 
@@ -168,24 +152,15 @@ def _filler(layout: str) -> SimtSpec:
     )
 
 
-def _plain(layout: str, split: bool = True) -> tuple[SimtSpec, ...]:
+def _plain(layout: str) -> tuple[SimtSpec, ...]:
     """Operands that travel by single floats.
 
-    ``split``: whether split reductions come here (unless another table part takes them). The
-    small NT tiles copy by floats anyway and need no twins here.
+    The small NT tiles copy by floats anyway and need no twins here.
     """
     if layout == "NT":
         return ()
-    row = _gemm(layout, (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "plain", slices=8)
-    thin = _gemm(layout, (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "plain", slices=8)
     small = _gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, "plain", ctas=4)
-    sliced = (*((row,) if layout == "NN" else ()), thin)
-    return (*(sliced if split else ()), _plain_large(layout), small)
-
-
-def _realigned(*kernels: SimtSpec) -> tuple[Route, ...]:
-    """Copies of operands off 16 bytes."""
-    return tuple(route for kernel in kernels for route in realign.routes(kernel))
+    return (_plain_large(layout), small)
 
 
 def _partial(layout: str) -> tuple[SimtSpec, ...]:
@@ -194,7 +169,7 @@ def _partial(layout: str) -> tuple[SimtSpec, ...]:
     part = partial(_gemm, layout, split="workspace")
     return (
         part((64, 64, 32), (8, 4), (4, 8), (2, 2), 3 if layout == "TN" else 2, fast, ctas=2),
-        part((32, 64, 16), (4, 4), (4, 8), (2, 2), 5, fast, ctas=4),
+        *((part((32, 64, 16), (4, 4), (4, 8), (2, 2), 5, fast, ctas=4),) if layout != "NT" else ()),
         part((32, 64, 16), (4, 4), (4, 8), (2, 2), 4, "plain", ctas=4),
     )
 
@@ -206,7 +181,7 @@ def _parts(layout: str) -> tuple[Route, ...]:
     large, *others = _partial(layout)
     return (
         *routes((*few, large, *others), "chunks apart, by a CTA each", REDUCE),
-        *realign.routes(large, REDUCE),
+        *realign.routes(large, REDUCE, operands=("a", "ab")),
     )
 
 
@@ -217,7 +192,8 @@ def _rows(layout: str) -> tuple[Route, ...]:
         *routes(MEDIUM_SPLIT[layout], "more rows, chunks side by side"),
         *routes(THIN[layout], "few rows: the weight streams once"),
         *routes(_unsplit(layout), "one chain"),
-        *_realigned(LARGE[layout], *MEDIUM_SPLIT[layout][:2]),
+        *realign.routes(LARGE[layout], operands=("ab",)),
+        *realign.routes(MEDIUM_SPLIT[layout][0], operands=("ab",)),
         *routes(_plain(layout), "operands off 16 bytes"),
         last(_filler(layout)),
     )
@@ -239,18 +215,12 @@ def _both_turned() -> tuple[Route, ...]:
 
 def _batch() -> tuple[Route, ...]:
     """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
-    large = _gemm(
-        "TN", (128, 128, 32), (8, 8), (4, 8), (4, 2), 3, "wide", ctas=2, split="workspace"
-    )
-    partial_sums = large, *_partial("TN")
     flat = _gemm("TN", (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", ctas=4)
     return (
-        *routes(partial_sums, "a long batch: a CTA per tile and chunk", REDUCE),
-        *realign.routes(large, REDUCE),
-        *_realigned(LARGE["TN"]),
+        *routes(_partial("TN"), "a long batch: a CTA per tile and chunk", REDUCE),
         *routes((flat,), "a short batch: stores decide"),
         *routes(_unsplit("TN"), "one chain"),
-        *routes(_plain("TN", split=False), "operands off 16 bytes"),
+        *routes(_plain("TN"), "operands off 16 bytes"),
         last(_filler("TN")),
     )
 

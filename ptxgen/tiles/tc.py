@@ -26,12 +26,11 @@ from ptxgen.tiles.regimes import last, routes
 def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
     if layout == "TT":
         return _serial(layout, dtype)
-    clusters = wgmma.clustered(layout, dtype)
-    few = routes((mma.few_rows_partial(layout, dtype),), "few rows of few outputs", _reduce(dtype))
+    cluster = (wgmma.clustered(layout, dtype),)
+    few = (mma.few_rows_partial(layout, dtype),)
     return (
-        *routes(clusters, "few outputs: clusters add their chunks"),
-        *(r for s in clusters if s.bm == s.bn for r in realign.routes(s)),
-        *few,
+        *routes(cluster, "few outputs: clusters add their chunks"),
+        *routes(few, "few rows of few outputs", _reduce(dtype)),
         *_parts(layout, dtype),
         *_serial(layout, dtype),
     )
@@ -39,12 +38,7 @@ def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
 
 def _batch(dtype: str) -> tuple[Route, ...]:
     """Weight gradients: A and B are batches, row by row; the reduction runs over the batch."""
-    pair = wgmma.paired("TN", dtype)
-    return (
-        *routes((pair,), "two chunks: pairs of CTAs add them themselves"),
-        *_parts("TN", dtype),
-        *_serial("TN", dtype),
-    )
+    return (*_parts("TN", dtype), *_serial("TN", dtype))
 
 
 def _reduce(dtype: str) -> ReduceSpec:
@@ -56,8 +50,8 @@ def _parts(layout: str, dtype: str) -> Iterator[Route]:
     reduce = _reduce(dtype)
     fast, others = wgmma.partial(layout, dtype), mma.partial(layout, dtype)
     yield from routes((*fast, *others), "a long reduction: a CTA per tile and chunk", reduce)
-    for kernel in (*fast, others[1]):
-        yield from realign.routes(kernel, reduce)
+    for kernel in fast:
+        yield from realign.routes(kernel, reduce, operands=("a", "ab"))
 
 
 def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
@@ -75,15 +69,12 @@ def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
 
 
 def _realigned(layout: str, dtype: str) -> Iterator[Route]:
-    """Copies of operands off 16 bytes: of few rows that a weight is multiplied by, and of both."""
-    few = [s for s in mma.specs(layout, dtype) if s.stream and s.copy_a == "vector"]
-    if layout[0] == "N":  # a copy of a transposed A has rows of 16 bytes there: five times as slow
-        yield from realign.routes(few[-1], operands=("a",))
+    """Copies of operands off 16 bytes."""
     for tile in (128, 256), (128, 176), (128, 128), (64, 64):
         kernel = next(s for s in wgmma.specs(layout, dtype) if (s.bm, s.bn) == tile)
-        yield from realign.routes(kernel)
+        yield from realign.routes(kernel, operands=("a", "ab"))
     large = next(s for s in mma.specs(layout, dtype) if (s.bm, s.bn) == (128, 128))
-    yield from realign.routes(large)
+    yield from realign.routes(large, operands=("ab",))
 
 
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(

@@ -46,7 +46,6 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     # Whatever M and N are, some tile divides them among the SMs with little left over.
     large = (
         gemm((128, 256, 64), 2, 4, serial=False, registers=232, raster=16),
-        gemm((256, 160, 64), 2, 3, serial=False, registers=240),
         gemm((192, 192, 64), 3, 4, serial=False, registers=160),
         gemm((192, 176, 64), 3, 4, serial=False, registers=160),
     )
@@ -57,11 +56,10 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         gemm((128, 224, 64), 2, 4, serial=False),
         gemm((128, 176, 64), 2, 5, registers=240),
         gemm((128, 128, 64), 2, 6, registers=232),
-        gemm((192, 96, 64), 3, 4, registers=160) if layout == "TN" else gemm((128, 112, 64), 2, 6),
+        gemm((128, 112, 64), 2, 6),
     )
     # At most one tile for each SM: bytes under way count.
     small = (
-        gemm((64, 208, 64), 1, 5, serial=False),
         gemm((64, 160, 64), 1, 6),
         gemm((64, 112, 64), 1, 8),
         gemm((128, 64, 64), 2, 8),
@@ -91,42 +89,17 @@ def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     )
 
 
-def paired(layout: str, dtype: str) -> WgmmaSpec:
-    """The kernel whose clusters of two add the chunks of a long batch themselves."""
+def clustered(layout: str, dtype: str) -> WgmmaSpec:
+    """The kernel whose clusters of eight add the chunks of few outputs themselves."""
     return WgmmaSpec(
         layout=layout,
-        bm=192,
-        bn=192,
+        bm=64,
+        bn=64,
         bk=64,
-        consumers=3,
-        stages=4,
+        consumers=1,
+        stages=6,
         split="cluster",
-        cluster_k=2,
-        registers=160,
+        cluster_k=8,
+        ctas_per_sm=2,
         dtype=dtype,
-    )
-
-
-def clustered(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
-    """Kernels whose clusters add the eight chunks of few outputs themselves."""
-    return tuple(
-        WgmmaSpec(
-            layout=layout,
-            bm=bm,
-            bn=bn,
-            bk=bk,
-            consumers=bm // 64,
-            stages=stages,
-            split="cluster",
-            cluster_k=8,
-            ctas_per_sm=ctas,
-            dtype=dtype,
-        )
-        for bm, bn, bk, stages, ctas in (
-            (64, 32, 128, 4, 2),
-            (64, 64, 64, 6, 2),
-            (64, 128, 64, 4, 2),
-            (128, 64, 64, 4, 2),
-            (128, 128, 64, 6, 1),
-        )
     )

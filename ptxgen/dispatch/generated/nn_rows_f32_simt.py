@@ -113,348 +113,158 @@ def candidates(
             (tiles_32x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
-    operands_1 = 0 + k * -(-n // 4) * 16
-    pieces_k_n4 = k * -(-n // 4)
-    # 5: B off 16 bytes: copied first
-    if (
-        pieces_k_n4 * 16 <= 268435456 and stores <= 268435456 and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_n4 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "simt_nn_f32_64x64x32_93dc37", "fma", 2, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 512, operands, stores,
-        )
-        us += time(
-            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            5, ("realign_b32x1_92a718", "simt_nn_f32_64x64x32_93dc37", "reduce_f32_128x4_ab14e2"),
-            (-(-pieces_k_n4 // 512), tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (pieces_k_n4 * 16, stores),
-        )
-        yield Candidate(us, choice)
     tiles_2x32 = -(-m // 2) * -(-n // 32)
     tiles_chunk32_chunks8 = -(-chunk // 32) * -(-chunks // 8)
-    # 6: few rows, chunks side by side
+    # 5: few rows, chunks side by side
     if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_2x32 <= 2147483647:
         us = time(
             "simt_nn_f32_2x32x32_8087d5", "fma", 1, sms, tiles_2x32, tiles_chunk32_chunks8, k * 64,
             tiles_2x32 * k * 136, operands, stores_1,
         )
-        yield Candidate(us, Choice(6, ("simt_nn_f32_2x32x32_8087d5",), (tiles_2x32,), ()))
+        yield Candidate(us, Choice(5, ("simt_nn_f32_2x32x32_8087d5",), (tiles_2x32,), ()))
     tiles_4x32 = -(-m // 4) * -(-n // 32)
-    # 7: few rows, chunks side by side
+    # 6: few rows, chunks side by side
     if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_4x32 <= 2147483647:
         us = time(
             "simt_nn_f32_4x32x32_08c65e", "fma", 1, sms, tiles_4x32, tiles_chunk32_chunks8, k * 128,
             tiles_4x32 * k * 144, operands, stores_1,
         )
-        yield Candidate(us, Choice(7, ("simt_nn_f32_4x32x32_08c65e",), (tiles_4x32,), ()))
-    tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
-    # 8: few rows, chunks side by side
-    if align_b >= 16 and tiles_4x32 <= 2147483647:
-        us = time(
-            "simt_nn_f32_4x32x16_9afd9d", "fma", 1, sms, tiles_4x32, tiles_chunk16_chunks8, k * 128,
-            tiles_4x32 * k * 144, operands, stores_1,
-        )
-        yield Candidate(us, Choice(8, ("simt_nn_f32_4x32x16_9afd9d",), (tiles_4x32,), ()))
+        yield Candidate(us, Choice(6, ("simt_nn_f32_4x32x32_08c65e",), (tiles_4x32,), ()))
     tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 9: few rows, chunks side by side
+    # 7: few rows, chunks side by side
     if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_8x16 <= 2147483647:
         us = time(
             "simt_nn_f32_8x16x32_b8868e", "fma", 1, sms, tiles_8x16, tiles_chunk32_chunks8, k * 128,
             tiles_8x16 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(9, ("simt_nn_f32_8x16x32_b8868e",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(7, ("simt_nn_f32_8x16x32_b8868e",), (tiles_8x16,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 10: few rows, chunks side by side
+    tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
+    # 8: few rows, chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647:
         us = time(
             "simt_nn_f32_8x32x16_b47fac", "fma", 1, sms, tiles_8x32, tiles_chunk16_chunks8, k * 256,
             tiles_8x32 * k * 160, operands, stores_1,
         )
-        yield Candidate(us, Choice(10, ("simt_nn_f32_8x32x16_b47fac",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(8, ("simt_nn_f32_8x32x16_b47fac",), (tiles_8x32,), ()))
     tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 11: few rows, chunks side by side
+    # 9: few rows, chunks side by side
     if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_16x16 <= 2147483647:
         us = time(
             "simt_nn_f32_16x16x32_6c92bf", "fma", 1, sms, tiles_16x16, tiles_chunk32_chunks8,
             k * 256, tiles_16x16 * k * 128, operands, stores_1,
         )
-        yield Candidate(us, Choice(11, ("simt_nn_f32_16x16x32_6c92bf",), (tiles_16x16,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 12: few rows, chunks side by side
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_16x32 <= 2147483647:
-        us = time(
-            "simt_nn_f32_16x32x16_62cb78", "fma", 1, sms, tiles_16x32, tiles_chunk16_chunks8,
-            k * 512, tiles_16x32 * k * 192, operands, stores_1,
-        )
-        yield Candidate(us, Choice(12, ("simt_nn_f32_16x32x16_62cb78",), (tiles_16x32,), ()))
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 13: few rows, chunks side by side
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_32x16 <= 2147483647:
-        us = time(
-            "simt_nn_f32_32x16x16_7d080a", "fma", 1, sms, tiles_32x16, tiles_chunk16_chunks8,
-            k * 512, tiles_32x16 * k * 192, operands, stores_1,
-        )
-        yield Candidate(us, Choice(13, ("simt_nn_f32_32x16x16_7d080a",), (tiles_32x16,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 14: few rows, chunks side by side
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_32x32 <= 2147483647:
-        us = time(
-            "simt_nn_f32_32x32x16_11bd11", "fma", 1, sms, tiles_32x32, tiles_chunk16_chunks8,
-            k * 1024, tiles_32x32 * k * 256, operands, stores_1,
-        )
-        yield Candidate(us, Choice(14, ("simt_nn_f32_32x32x16_11bd11",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(9, ("simt_nn_f32_16x16x32_6c92bf",), (tiles_16x16,), ()))
     tiles_64x256 = -(-m // 64) * -(-n // 256)
     tiles_chunk8_chunks1 = -(-chunk // 8) * -(-chunks // 1)
-    # 15: more rows, chunks side by side
+    # 10: more rows, chunks side by side
     if arch in SOME_0 and align_b >= 16 and tiles_64x256 <= 2147483647:
         us = time(
             "simt_nn_f32_64x256x8_8967fc", "fma", 2, sms, tiles_64x256, tiles_chunk8_chunks1,
             k * 16384, tiles_64x256 * k * 1280, operands, stores_1,
         )
-        yield Candidate(us, Choice(15, ("simt_nn_f32_64x256x8_8967fc",), (tiles_64x256,), ()))
-    # 16: more rows, chunks side by side
+        yield Candidate(us, Choice(10, ("simt_nn_f32_64x256x8_8967fc",), (tiles_64x256,), ()))
+    # 11: more rows, chunks side by side
     if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_32x64 <= 2147483647:
         us = time(
             "simt_nn_f32_32x64x16_1d2454", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
             k * 2048, tiles_32x64 * k * 384, operands, stores_1,
         )
-        yield Candidate(us, Choice(16, ("simt_nn_f32_32x64x16_1d2454",), (tiles_32x64,), ()))
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 17: more rows, chunks side by side
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_16x64 <= 2147483647:
-        us = time(
-            "simt_nn_f32_16x64x16_7c0072", "fma", 1, sms, tiles_16x64, tiles_chunk16_chunks8,
-            k * 1024, tiles_16x64 * k * 320, operands, stores_1,
-        )
-        yield Candidate(us, Choice(17, ("simt_nn_f32_16x64x16_7c0072",), (tiles_16x64,), ()))
-    # 18: more rows, chunks side by side
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_16x32 <= 2147483647:
-        us = time(
-            "simt_nn_f32_16x32x32_667272", "fma", 1, sms, tiles_16x32, tiles_chunk32_chunks8,
-            k * 512, tiles_16x32 * k * 192, operands, stores_1,
-        )
-        yield Candidate(us, Choice(18, ("simt_nn_f32_16x32x32_667272",), (tiles_16x32,), ()))
-    # 19: few rows: the weight streams once
+        yield Candidate(us, Choice(11, ("simt_nn_f32_32x64x16_1d2454",), (tiles_32x64,), ()))
+    # 12: few rows: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647:
         us = time(
             "simt_nn_f32_8x64x64_eac7c4", "fma", 1, sms, tiles_8x64, -(-k // 64), k * 512,
             tiles_8x64 * k * 288, operands, stores_1,
         )
-        yield Candidate(us, Choice(19, ("simt_nn_f32_8x64x64_eac7c4",), (tiles_8x64,), ()))
-    # 20: few rows: the weight streams once
+        yield Candidate(us, Choice(12, ("simt_nn_f32_8x64x64_eac7c4",), (tiles_8x64,), ()))
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 13: few rows: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647:
         us = time(
             "simt_nn_f32_16x64x64_33935a", "fma", 1, sms, tiles_16x64, -(-k // 64), k * 1024,
             tiles_16x64 * k * 320, operands, stores_1,
         )
-        yield Candidate(us, Choice(20, ("simt_nn_f32_16x64x64_33935a",), (tiles_16x64,), ()))
+        yield Candidate(us, Choice(13, ("simt_nn_f32_16x64x64_33935a",), (tiles_16x64,), ()))
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 21: few rows: the weight streams once
+    # 14: few rows: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647:
         us = time(
             "simt_nn_f32_32x128x32_bf0404", "fma", 1, sms, tiles_32x128, -(-k // 32), k * 4096,
             tiles_32x128 * k * 640, operands, stores_1,
         )
-        yield Candidate(us, Choice(21, ("simt_nn_f32_32x128x32_bf0404",), (tiles_32x128,), ()))
+        yield Candidate(us, Choice(14, ("simt_nn_f32_32x128x32_bf0404",), (tiles_32x128,), ()))
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 22: one chain
+    # 15: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "simt_nn_f32_128x128x16_7dd998", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(22, ("simt_nn_f32_128x128x16_7dd998",), (tiles_128x128,), ()))
-    # 23: one chain
+        yield Candidate(us, Choice(15, ("simt_nn_f32_128x128x16_7dd998",), (tiles_128x128,), ()))
+    # 16: one chain
     if align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "simt_nn_f32_64x64x32_fe4ef8", "fma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(23, ("simt_nn_f32_64x64x32_fe4ef8",), (tiles_64x64,), ()))
-    # 24: one chain
+        yield Candidate(us, Choice(16, ("simt_nn_f32_64x64x32_fe4ef8",), (tiles_64x64,), ()))
+    # 17: one chain
     if align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "simt_nn_f32_32x64x16_7badc1", "fma", 4, sms, tiles_32x64, -(-k // 16), k * 2048,
             tiles_32x64 * k * 384, operands, stores_1,
         )
-        yield Candidate(us, Choice(24, ("simt_nn_f32_32x64x16_7badc1",), (tiles_32x64,), ()))
-    # 25: one chain
+        yield Candidate(us, Choice(17, ("simt_nn_f32_32x64x16_7badc1",), (tiles_32x64,), ()))
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 18: one chain
     if align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "simt_nn_f32_16x32x32_59168b", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(25, ("simt_nn_f32_16x32x32_59168b",), (tiles_16x32,), ()))
-    operands_2 = 0 + m * -(-k // 4) * 16
+        yield Candidate(us, Choice(18, ("simt_nn_f32_16x32x32_59168b",), (tiles_16x32,), ()))
+    operands_1 = 0 + m * -(-k // 4) * 16 + k * -(-n // 4) * 16
     pieces_m_k4 = m * -(-k // 4)
-    # 26: A off 16 bytes: copied first
-    if (
-        pieces_m_k4 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
-        and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_m_k4 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "simt_nn_f32_128x128x16_7dd998", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
-            tiles_128x128 * k * 1024, operands, stores_1,
-        )
-        choice = Choice(
-            26, ("realign_b32x1_92a718", "simt_nn_f32_128x128x16_7dd998"),
-            (-(-pieces_m_k4 // 512), tiles_128x128), (pieces_m_k4 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 27: B off 16 bytes: copied first
-    if (
-        pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
-        and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_n4 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "simt_nn_f32_128x128x16_7dd998", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
-            tiles_128x128 * k * 1024, operands, stores_1,
-        )
-        choice = Choice(
-            27, ("realign_b32x1_92a718", "simt_nn_f32_128x128x16_7dd998"),
-            (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
-        )
-        yield Candidate(us, choice)
-    operands_3 = 0 + m * -(-k // 4) * 16 + k * -(-n // 4) * 16
-    # 28: A and B off 16 bytes: copied first
+    pieces_k_n4 = k * -(-n // 4)
+    # 19: A and B off 16 bytes: copied first
     if (
         pieces_m_k4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456 and chunks <= 1
         and tiles_128x128 <= 2147483647
     ):
         us = time(
             "realign_b32x2_89cb89", "fma", 8, sms, -(-pieces_m_k4 // 512) + -(-pieces_k_n4 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_1, operands_1, operands_1,
         )
         us += time(
             "simt_nn_f32_128x128x16_7dd998", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
         choice = Choice(
-            28, ("realign_b32x2_89cb89", "simt_nn_f32_128x128x16_7dd998"),
+            19, ("realign_b32x2_89cb89", "simt_nn_f32_128x128x16_7dd998"),
             (-(-pieces_m_k4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
             (pieces_m_k4 * 16, pieces_k_n4 * 16),
         )
         yield Candidate(us, choice)
-    # 29: B off 16 bytes: copied first
-    if arch in SOME_0 and pieces_k_n4 * 16 <= 268435456 and tiles_64x256 <= 2147483647:
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_n4 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "simt_nn_f32_64x256x8_8967fc", "fma", 2, sms, tiles_64x256, tiles_chunk8_chunks1,
-            k * 16384, tiles_64x256 * k * 1280, operands, stores_1,
-        )
-        choice = Choice(
-            29, ("realign_b32x1_92a718", "simt_nn_f32_64x256x8_8967fc"),
-            (-(-pieces_k_n4 // 512), tiles_64x256), (pieces_k_n4 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 30: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_m_k4 * 16 <= 268435456 and align_b >= 16 and tiles_32x64 <= 2147483647
-    ):
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_m_k4 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "simt_nn_f32_32x64x16_1d2454", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
-            k * 2048, tiles_32x64 * k * 384, operands, stores_1,
-        )
-        choice = Choice(
-            30, ("realign_b32x1_92a718", "simt_nn_f32_32x64x16_1d2454"),
-            (-(-pieces_m_k4 // 512), tiles_32x64), (pieces_m_k4 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 31: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and tiles_32x64 <= 2147483647
-    ):
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_n4 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "simt_nn_f32_32x64x16_1d2454", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
-            k * 2048, tiles_32x64 * k * 384, operands, stores_1,
-        )
-        choice = Choice(
-            31, ("realign_b32x1_92a718", "simt_nn_f32_32x64x16_1d2454"),
-            (-(-pieces_k_n4 // 512), tiles_32x64), (pieces_k_n4 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 32: A and B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_m_k4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456
-        and tiles_32x64 <= 2147483647
-    ):
-        us = time(
-            "realign_b32x2_89cb89", "fma", 8, sms, -(-pieces_m_k4 // 512) + -(-pieces_k_n4 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "simt_nn_f32_32x64x16_1d2454", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
-            k * 2048, tiles_32x64 * k * 384, operands, stores_1,
-        )
-        choice = Choice(
-            32, ("realign_b32x2_89cb89", "simt_nn_f32_32x64x16_1d2454"),
-            (-(-pieces_m_k4 // 512) + -(-pieces_k_n4 // 512), tiles_32x64),
-            (pieces_m_k4 * 16, pieces_k_n4 * 16),
-        )
-        yield Candidate(us, choice)
-    # 33: operands off 16 bytes
-    if tiles_8x32 <= 2147483647:
-        us = time(
-            "simt_nn_f32_8x32x16_864cf8", "fma", 1, sms, tiles_8x32, tiles_chunk16_chunks8, k * 256,
-            tiles_8x32 * k * 160, operands, stores_1,
-        )
-        yield Candidate(us, Choice(33, ("simt_nn_f32_8x32x16_864cf8",), (tiles_8x32,), ()))
-    # 34: operands off 16 bytes
-    if arch in SOME_0 and tiles_32x32 <= 2147483647:
-        us = time(
-            "simt_nn_f32_32x32x16_56ecb9", "fma", 1, sms, tiles_32x32, tiles_chunk16_chunks8,
-            k * 1024, tiles_32x32 * k * 256, operands, stores_1,
-        )
-        yield Candidate(us, Choice(34, ("simt_nn_f32_32x32x16_56ecb9",), (tiles_32x32,), ()))
-    # 35: operands off 16 bytes
+    # 20: operands off 16 bytes
     if chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "simt_nn_f32_128x128x8_f8719a", "fma", 2, sms, tiles_128x128, -(-k // 8), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(35, ("simt_nn_f32_128x128x8_f8719a",), (tiles_128x128,), ()))
-    # 36: operands off 16 bytes
+        yield Candidate(us, Choice(20, ("simt_nn_f32_128x128x8_f8719a",), (tiles_128x128,), ()))
+    # 21: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "simt_nn_f32_16x32x32_bb4ed4", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(36, ("simt_nn_f32_16x32x32_bb4ed4",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(21, ("simt_nn_f32_16x32x32_bb4ed4",), (tiles_16x32,), ()))
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 37: everything else: any size, alignment and plan
+    # 22: everything else: any size, alignment and plan
     us = time(
         "simt_nn_f32_64x64x16_ae662c", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
         tiles_64x64 * k * 512, operands, stores_1,
     )
-    choice = Choice(37, ("simt_nn_f32_64x64x16_ae662c",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(22, ("simt_nn_f32_64x64x16_ae662c",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

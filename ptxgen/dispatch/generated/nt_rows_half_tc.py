@@ -20,213 +20,23 @@ def candidates(
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 0: few outputs: clusters add their chunks
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and chunks <= 8
-        and tiles_64x32 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 32 <= 2147483647
-        and k + 128 <= 2147483647 and tiles_64x32 + sms * 2 <= 4294967295
-        and -(-n // 32) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_64x32x128_8db9fc", "wgmma", 2, sms, tiles_64x32 * chunks,
-            -(-chunk // 128), chunk * 2048, tiles_64x32 * k * 192, operands, stores,
-        )
-        yield Candidate(us, Choice(0, ("wgmma_nt_bf16_64x32x128_8db9fc",), (tiles_64x32 * 8,), ()))
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 1: few outputs: clusters add their chunks
+    # 0: few outputs: clusters add their chunks
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
         and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
+        and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 // 8 <= 4294967295
         and -(-n // 64) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(1, ("wgmma_nt_bf16_64x64x64_354e77",), (tiles_64x64 * 8,), ()))
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 2: few outputs: clusters add their chunks
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
-        and tiles_64x128 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_64x128x64_e9b088", "wgmma", 2, sms, tiles_64x128 * chunks,
-            -(-chunk // 64), chunk * 8192, tiles_64x128 * k * 384, operands, stores,
-        )
-        yield Candidate(us, Choice(2, ("wgmma_nt_bf16_64x128x64_e9b088",), (tiles_64x128 * 8,), ()))
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 3: few outputs: clusters add their chunks
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
-        and tiles_128x64 * 8 <= 2147483647 and m + 128 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x64 + sms * 2 <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_128x64x64_b6d0df", "wgmma", 2, sms, tiles_128x64 * chunks,
-            -(-chunk // 64), chunk * 8192, tiles_128x64 * k * 384, operands, stores,
-        )
-        yield Candidate(us, Choice(3, ("wgmma_nt_bf16_128x64x64_b6d0df",), (tiles_128x64 * 8,), ()))
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 4: few outputs: clusters add their chunks
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
-        and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_128x128x64_8b4f8a", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(4, ("wgmma_nt_bf16_128x128x64_8b4f8a",), (tiles_128x128 * 8,), ())
-        yield Candidate(us, choice)
-    operands_1 = 0 + m * -(-k // 8) * 16
-    pieces_m_k8 = m * -(-k // 8)
-    # 5: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
-        )
-        choice = Choice(
-            5, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_354e77"),
-            (-(-pieces_m_k8 // 512), tiles_64x64 * 8), (pieces_m_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    operands_2 = 0 + n * -(-k // 8) * 16
-    pieces_n_k8 = n * -(-k // 8)
-    # 6: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
-        )
-        choice = Choice(
-            6, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_354e77"),
-            (-(-pieces_n_k8 // 512), tiles_64x64 * 8), (pieces_n_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    operands_3 = 0 + m * -(-k // 8) * 16 + n * -(-k // 8) * 16
-    # 7: A and B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
-        and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8 and tiles_64x64 * 8 <= 2147483647
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 2 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
-        )
-        choice = Choice(
-            7, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_354e77"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_64x64 * 8),
-            (pieces_m_k8 * 16, pieces_n_k8 * 16),
-        )
-        yield Candidate(us, choice)
-    # 8: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 8 and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "wgmma_nt_bf16_128x128x64_8b4f8a", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            8, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_8b4f8a"),
-            (-(-pieces_m_k8 // 512), tiles_128x128 * 8), (pieces_m_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 9: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 8 and tiles_128x128 * 8 <= 2147483647 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_nt_bf16_128x128x64_8b4f8a", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            9, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_8b4f8a"),
-            (-(-pieces_n_k8 // 512), tiles_128x128 * 8), (pieces_n_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 10: A and B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
-        and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8 and tiles_128x128 * 8 <= 2147483647
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "wgmma_nt_bf16_128x128x64_8b4f8a", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            10, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_8b4f8a"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128 * 8),
-            (pieces_m_k8 * 16, pieces_n_k8 * 16),
-        )
-        yield Candidate(us, choice)
+        yield Candidate(us, Choice(0, ("wgmma_nt_bf16_64x64x64_354e77",), (tiles_64x64 * 8,), ()))
     stores_1 = chunks * m * n * 4
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 11: few rows of few outputs
+    # 1: few rows of few outputs
     if (
         align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
         and tiles_16x32 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
@@ -240,17 +50,17 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            11, ("mma_nt_bf16_16x32x128_20a9c5", "reduce_bf16_128x4_9cc9ba"),
+            1, ("mma_nt_bf16_16x32x128_20a9c5", "reduce_bf16_128x4_9cc9ba"),
             (tiles_16x32 * chunks, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_192x192 = -(-m // 192) * -(-n // 192)
-    # 12: a long reduction: a CTA per tile and chunk
+    # 2: a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -262,16 +72,17 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            12, ("wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
-            (min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+            2, ("wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 13: a long reduction: a CTA per tile and chunk
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 3: a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -283,16 +94,16 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            13, ("wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
-            (min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+            3, ("wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 14: a long reduction: a CTA per tile and chunk
+    # 4: a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -304,11 +115,11 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            14, ("wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
-            (min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+            4, ("wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 15: a long reduction: a CTA per tile and chunk
+    # 5: a long reduction: a CTA per tile and chunk
     if (
         align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
@@ -322,11 +133,11 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            15, ("mma_nt_bf16_64x64x128_1d04c7", "reduce_bf16_128x4_9cc9ba"),
+            5, ("mma_nt_bf16_64x64x128_1d04c7", "reduce_bf16_128x4_9cc9ba"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 16: a long reduction: a CTA per tile and chunk
+    # 6: a long reduction: a CTA per tile and chunk
     if (
         align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
         and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
@@ -340,11 +151,11 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            16, ("mma_nt_bf16_128x128x64_59583c", "reduce_bf16_128x4_9cc9ba"),
+            6, ("mma_nt_bf16_128x128x64_59583c", "reduce_bf16_128x4_9cc9ba"),
             (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 17: a long reduction: a CTA per tile and chunk
+    # 7: a long reduction: a CTA per tile and chunk
     if (
         stores_1 <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -358,16 +169,18 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            17, ("mma_nt_bf16_64x64x32_81c2b9", "reduce_bf16_128x4_9cc9ba"),
+            7, ("mma_nt_bf16_64x64x32_81c2b9", "reduce_bf16_128x4_9cc9ba"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 18: A off 16 bytes: copied first
+    operands_1 = 0 + m * -(-k // 8) * 16
+    pieces_m_k8 = m * -(-k // 8)
+    # 8: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -383,55 +196,26 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            18,
+            8,
             ("realign_b16x1_7953b4", "wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_m_k8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_m_k8 * 16, stores_1),
+            (-(-pieces_m_k8 // 512), min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)),
+            (pieces_m_k8 * 16, stores_1),
         )
         yield Candidate(us, choice)
-    # 19: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_nt_bf16_192x192x64_57279f", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            19,
-            ("realign_b16x1_7953b4", "wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_n_k8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_n_k8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 20: A and B off 16 bytes: copied first
+    operands_2 = 0 + m * -(-k // 8) * 16 + n * -(-k // 8) * 16
+    pieces_n_k8 = n * -(-k // 8)
+    # 9: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms * 1 <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_nt_bf16_192x192x64_57279f", "wgmma", 1, sms, tiles_192x192 * chunks,
@@ -442,20 +226,20 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            20,
+            9,
             ("realign_b16x2_d789c8", "wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-                min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+                min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512),
             ), (pieces_m_k8 * 16, pieces_n_k8 * 16, stores_1),
         )
         yield Candidate(us, choice)
-    # 21: A off 16 bytes: copied first
+    # 10: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -471,55 +255,24 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            21,
+            10,
             ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_m_k8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_m_k8 * 16, stores_1),
+            (-(-pieces_m_k8 // 512), min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)),
+            (pieces_m_k8 * 16, stores_1),
         )
         yield Candidate(us, choice)
-    # 22: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_nt_bf16_128x128x64_a9c1af", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            22,
-            ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_n_k8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_n_k8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 23: A and B off 16 bytes: copied first
+    # 11: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_nt_bf16_128x128x64_a9c1af", "wgmma", 1, sms, tiles_128x128 * chunks,
@@ -530,20 +283,20 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            23,
+            11,
             ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-                min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
+                min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512),
             ), (pieces_m_k8 * 16, pieces_n_k8 * 16, stores_1),
         )
         yield Candidate(us, choice)
-    # 24: A off 16 bytes: copied first
+    # 12: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -559,55 +312,24 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            24,
+            12,
             ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_m_k8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_m_k8 * 16, stores_1),
+            (-(-pieces_m_k8 // 512), min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)),
+            (pieces_m_k8 * 16, stores_1),
         )
         yield Candidate(us, choice)
-    # 25: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_nt_bf16_64x64x64_468391", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            25,
-            ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_n_k8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_n_k8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 26: A and B off 16 bytes: copied first
+    # 13: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 * chunks + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_468391", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
@@ -618,90 +340,16 @@ def candidates(
             stores_1, stores_1, stores,
         )
         choice = Choice(
-            26,
+            13,
             ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
             (
-                -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-                min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
-            ), (pieces_m_k8 * 16, pieces_n_k8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 27: A off 16 bytes: copied first
-    if (
-        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and stores_1 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "mma_nt_bf16_128x128x64_59583c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            27,
-            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_59583c", "reduce_bf16_128x4_9cc9ba"),
-            (-(-pieces_m_k8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_m_k8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 28: B off 16 bytes: copied first
-    if (
-        pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and stores_1 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "mma_nt_bf16_128x128x64_59583c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            28,
-            ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_59583c", "reduce_bf16_128x4_9cc9ba"),
-            (-(-pieces_n_k8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_n_k8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 29: A and B off 16 bytes: copied first
-    if (
-        pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and stores_1 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "mma_nt_bf16_128x128x64_59583c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            29,
-            ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_59583c", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128 * chunks,
+                -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_64x64 * chunks, sms) * 1,
                 -(-(m * n) // 512),
             ), (pieces_m_k8 * 16, pieces_n_k8 * 16, stores_1),
         )
         yield Candidate(us, choice)
     tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 30: few rows: the weight streams once
+    # 14: few rows: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_8x16 <= 2147483647
@@ -710,8 +358,8 @@ def candidates(
             "mma_nt_bf16_8x16x512_f13405", "mma", 1, sms, tiles_8x16, -(-k // 512), k * 128,
             tiles_8x16 * k * 48, operands, stores,
         )
-        yield Candidate(us, Choice(30, ("mma_nt_bf16_8x16x512_f13405",), (tiles_8x16,), ()))
-    # 31: few rows: the weight streams once
+        yield Candidate(us, Choice(14, ("mma_nt_bf16_8x16x512_f13405",), (tiles_8x16,), ()))
+    # 15: few rows: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
@@ -720,9 +368,9 @@ def candidates(
             "mma_nt_bf16_16x32x128_bee8dd", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(31, ("mma_nt_bf16_16x32x128_bee8dd",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(15, ("mma_nt_bf16_16x32x128_bee8dd",), (tiles_16x32,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 32: few rows: the weight streams once
+    # 16: few rows: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x64 <= 2147483647
@@ -731,9 +379,9 @@ def candidates(
             "mma_nt_bf16_16x64x128_c1d35c", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
             tiles_16x64 * k * 160, operands, stores,
         )
-        yield Candidate(us, Choice(32, ("mma_nt_bf16_16x64x128_c1d35c",), (tiles_16x64,), ()))
+        yield Candidate(us, Choice(16, ("mma_nt_bf16_16x64x128_c1d35c",), (tiles_16x64,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 33: few rows: the weight streams once
+    # 17: few rows: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_32x32 <= 2147483647
@@ -742,9 +390,9 @@ def candidates(
             "mma_nt_bf16_32x32x128_15f4e3", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
             tiles_32x32 * k * 128, operands, stores,
         )
-        yield Candidate(us, Choice(33, ("mma_nt_bf16_32x32x128_15f4e3",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(17, ("mma_nt_bf16_32x32x128_15f4e3",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 34: few rows: the weight streams once
+    # 18: few rows: the weight streams once
     if (
         arch in SOME_1
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
@@ -754,8 +402,9 @@ def candidates(
             "mma_nt_bf16_32x64x128_9edc63", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
             tiles_32x64 * k * 192, operands, stores,
         )
-        yield Candidate(us, Choice(34, ("mma_nt_bf16_32x64x128_9edc63",), (tiles_32x64,), ()))
-    # 35: few rows: the weight streams once
+        yield Candidate(us, Choice(18, ("mma_nt_bf16_32x64x128_9edc63",), (tiles_32x64,), ()))
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 19: few rows: the weight streams once
     if (
         arch in SOME_1
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -765,13 +414,13 @@ def candidates(
             "mma_nt_bf16_64x128x64_4da3e2", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
-        yield Candidate(us, Choice(35, ("mma_nt_bf16_64x128x64_4da3e2",), (tiles_64x128,), ()))
+        yield Candidate(us, Choice(19, ("mma_nt_bf16_64x128x64_4da3e2",), (tiles_64x128,), ()))
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 36: many rows, by wgmma
+    # 20: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms * 1 <= 4294967295
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
@@ -779,30 +428,14 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            36, ("wgmma_nt_bf16_128x256x64_cc9665",), (min(tiles_128x256, sms * 1 // 1) * 1,), (),
+            20, ("wgmma_nt_bf16_128x256x64_cc9665",), (min(tiles_128x256, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 37: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 256 <= 2147483647
-        and n + 160 <= 2147483647 and k + 64 <= 2147483647 and tiles_256x160 + sms * 1 <= 4294967295
-        and -(-n // 160) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_256x160x64_c20f50", "wgmma", 1, sms, tiles_256x160, -(-k // 64),
-            k * 40960, tiles_256x160 * k * 832, operands, stores,
-        )
-        choice = Choice(
-            37, ("wgmma_nt_bf16_256x160x64_c20f50",), (min(tiles_256x160, sms * 1 // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    # 38: many rows, by wgmma
+    # 21: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms * 1 <= 4294967295
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295
     ):
         us = time(
@@ -810,15 +443,15 @@ def candidates(
             k * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         choice = Choice(
-            38, ("wgmma_nt_bf16_192x192x64_f92ad2",), (min(tiles_192x192, sms * 1 // 1) * 1,), (),
+            21, ("wgmma_nt_bf16_192x192x64_f92ad2",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x176 = -(-m // 192) * -(-n // 176)
-    # 39: many rows, by wgmma
+    # 22: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms * 1 <= 4294967295
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms <= 4294967295
         and -(-n // 176) * 8 <= 4294967295
     ):
         us = time(
@@ -826,31 +459,31 @@ def candidates(
             k * 33792, tiles_192x176 * k * 736, operands, stores,
         )
         choice = Choice(
-            39, ("wgmma_nt_bf16_192x176x64_edea50",), (min(tiles_192x176, sms * 1 // 1) * 1,), (),
+            22, ("wgmma_nt_bf16_192x176x64_edea50",), (min(tiles_192x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 40: many rows, by wgmma
+    # 23: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms * 1 <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_192x128x64_34ddc9", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
             k * 24576, tiles_192x256 * k * 896, operands, stores,
         )
         choice = Choice(
-            40, ("wgmma_nt_bf16_192x128x64_34ddc9",), (min(tiles_192x256, sms * 1 // 2) * 2,), (),
+            23, ("wgmma_nt_bf16_192x128x64_34ddc9",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 41: many rows, by wgmma
+    # 24: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms * 1 <= 4294967295
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
         and -(-n // 224) * 8 <= 4294967295
     ):
         us = time(
@@ -858,16 +491,16 @@ def candidates(
             k * 28672, tiles_128x224 * k * 704, operands, stores,
         )
         choice = Choice(
-            41, ("wgmma_nt_bf16_128x224x64_43a935",), (min(tiles_128x224, sms * 1 // 1) * 1,), (),
+            24, ("wgmma_nt_bf16_128x224x64_43a935",), (min(tiles_128x224, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x176 = -(-m // 128) * -(-n // 176)
-    # 42: many rows, by wgmma
+    # 25: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
@@ -875,15 +508,15 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            42, ("wgmma_nt_bf16_128x176x64_52336e",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
+            25, ("wgmma_nt_bf16_128x176x64_52336e",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 43: many rows, by wgmma
+    # 26: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
@@ -891,16 +524,16 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            43, ("wgmma_nt_bf16_128x128x64_a5844a",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
+            26, ("wgmma_nt_bf16_128x128x64_a5844a",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 44: many rows, by wgmma
+    # 27: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x112 + sms * 1 <= 4294967295 and -(-n // 112) * 8 <= 4294967295
+        and tiles_128x112 + sms <= 4294967295 and -(-n // 112) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
@@ -908,141 +541,113 @@ def candidates(
             k * 14336, tiles_128x112 * k * 480, operands, stores,
         )
         choice = Choice(
-            44, ("wgmma_nt_bf16_128x112x64_9d51a0",), (min(tiles_128x112, sms * 1 // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x208 = -(-m // 64) * -(-n // 208)
-    # 45: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 208 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x208 + sms * 1 <= 4294967295
-        and -(-n // 208) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_nt_bf16_64x208x64_a45360", "wgmma", 1, sms, tiles_64x208, -(-k // 64), k * 13312,
-            tiles_64x208 * k * 544, operands, stores,
-        )
-        choice = Choice(
-            45, ("wgmma_nt_bf16_64x208x64_a45360",), (min(tiles_64x208, sms * 1 // 1) * 1,), (),
+            27, ("wgmma_nt_bf16_128x112x64_9d51a0",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x160 = -(-m // 64) * -(-n // 160)
-    # 46: many rows, by wgmma
+    # 28: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x160 + sms * 1 <= 4294967295 and -(-n // 160) * 8 <= 4294967295
+        and tiles_64x160 + sms <= 4294967295 and -(-n // 160) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x160x64_fe073d", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands, stores,
         )
-        choice = Choice(
-            46, ("wgmma_nt_bf16_64x160x64_fe073d",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(28, ("wgmma_nt_bf16_64x160x64_fe073d",), (min(tiles_64x160, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x112 = -(-m // 64) * -(-n // 112)
-    # 47: many rows, by wgmma
+    # 29: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x112 + sms * 1 <= 4294967295 and -(-n // 112) * 8 <= 4294967295
+        and tiles_64x112 + sms <= 4294967295 and -(-n // 112) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x112x64_923bf8", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
             tiles_64x112 * k * 352, operands, stores,
         )
-        choice = Choice(
-            47, ("wgmma_nt_bf16_64x112x64_923bf8",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(29, ("wgmma_nt_bf16_64x112x64_923bf8",), (min(tiles_64x112, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 48: many rows, by wgmma
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 30: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_128x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_128x64x64_6f9421", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores,
         )
-        choice = Choice(
-            48, ("wgmma_nt_bf16_128x64x64_6f9421",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(30, ("wgmma_nt_bf16_128x64x64_6f9421",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 49: many rows, by wgmma
+    # 31: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and tiles_64x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x128x64_e83693", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
-        choice = Choice(
-            49, ("wgmma_nt_bf16_64x128x64_e83693",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(31, ("wgmma_nt_bf16_64x128x64_e83693",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 50: many rows, by wgmma
+    # 32: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(
-            50, ("wgmma_nt_bf16_64x64x64_b3a12d",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(32, ("wgmma_nt_bf16_64x64x64_b3a12d",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 51: many rows, by wgmma
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 33: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x32 + sms * 1 <= 4294967295 and -(-n // 32) * 8 <= 4294967295
+        and tiles_64x32 + sms <= 4294967295 and -(-n // 32) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x32x128_01af36", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores,
         )
-        choice = Choice(
-            51, ("wgmma_nt_bf16_64x32x128_01af36",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(33, ("wgmma_nt_bf16_64x32x128_01af36",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 52: many rows, by wgmma
+    # 34: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x16 + sms * 1 <= 4294967295 and -(-n // 16) * 8 <= 4294967295
+        and tiles_64x16 + sms <= 4294967295 and -(-n // 16) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x16x128_c5954c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores,
         )
-        choice = Choice(
-            52, ("wgmma_nt_bf16_64x16x128_c5954c",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(34, ("wgmma_nt_bf16_64x16x128_c5954c",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 53: many rows, by mma
+    # 35: many rows, by mma
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -1051,39 +656,20 @@ def candidates(
             "mma_nt_bf16_64x64x64_93d7f2", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(53, ("mma_nt_bf16_64x64x64_93d7f2",), (tiles_64x64,), ()))
-    # 54: many rows, by mma
+        yield Candidate(us, Choice(35, ("mma_nt_bf16_64x64x64_93d7f2",), (tiles_64x64,), ()))
+    # 36: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
-        yield Candidate(us, Choice(54, ("mma_nt_bf16_128x128x64_beb296",), (tiles_128x128,), ()))
-    # 55: A off 16 bytes: copied first
-    if (
-        arch in SOME_1
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and tiles_64x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "mma_nt_bf16_64x128x64_4da3e2", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
-        )
-        choice = Choice(
-            55, ("realign_b16x1_7953b4", "mma_nt_bf16_64x128x64_4da3e2"),
-            (-(-pieces_m_k8 // 512), tiles_64x128), (pieces_m_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 56: A off 16 bytes: copied first
+        yield Candidate(us, Choice(36, ("mma_nt_bf16_128x128x64_beb296",), (tiles_128x128,), ()))
+    # 37: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -1094,57 +680,37 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            56, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_cc9665"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
+            37, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_cc9665"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x256, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 57: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
-        )
-        choice = Choice(
-            57, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_cc9665"),
-            (-(-pieces_n_k8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 58: A and B off 16 bytes: copied first
+    # 38: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            58, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_cc9665"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x256, sms * 1 // 1) * 1),
+            38, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_cc9665"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 59: A off 16 bytes: copied first
+    # 39: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
@@ -1156,59 +722,38 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            59, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_52336e"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
+            39, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_52336e"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x176, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 60: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
-        and k + chunk <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_nt_bf16_128x176x64_52336e", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands, stores,
-        )
-        choice = Choice(
-            60, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_52336e"),
-            (-(-pieces_n_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 61: A and B off 16 bytes: copied first
+    # 40: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
-        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms * 1 <= 4294967295
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms <= 4294967295
         and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_nt_bf16_128x176x64_52336e", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            61, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x176x64_52336e"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x176, sms * 1 // 1) * 1),
+            40, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x176x64_52336e"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x176, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 62: A off 16 bytes: copied first
+    # 41: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
@@ -1220,59 +765,38 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            62, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a5844a"),
-            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
+            41, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a5844a"),
+            (-(-pieces_m_k8 // 512), min(tiles_128x128, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 63: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            63, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a5844a"),
-            (-(-pieces_n_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 64: A and B off 16 bytes: copied first
+    # 42: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            64, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_a5844a"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x128, sms * 1 // 1) * 1),
+            42, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_a5844a"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 65: A off 16 bytes: copied first
+    # 43: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
@@ -1284,109 +808,52 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            65, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_b3a12d"),
-            (-(-pieces_m_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_m_k8 * 16,),
+            43, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_b3a12d"),
+            (-(-pieces_m_k8 // 512), min(tiles_64x64, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 66: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
-        )
-        choice = Choice(
-            66, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_b3a12d"),
-            (-(-pieces_n_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_n_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 67: A and B off 16 bytes: copied first
+    # 44: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 1 <= 4294967295
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            67, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_b3a12d"),
-            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_64x64, sms * 1 // 1) * 1),
+            44, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_b3a12d"),
+            (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 68: A off 16 bytes: copied first
-    if (
-        pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
-        and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            68, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_beb296"),
-            (-(-pieces_m_k8 // 512), tiles_128x128), (pieces_m_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 69: B off 16 bytes: copied first
-    if (
-        pieces_n_k8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
-        and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_n_k8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            69, ("realign_b16x1_7953b4", "mma_nt_bf16_128x128x64_beb296"),
-            (-(-pieces_n_k8 // 512), tiles_128x128), (pieces_n_k8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 70: A and B off 16 bytes: copied first
+    # 45: A and B off 16 bytes: copied first
     if (
         pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
         and tiles_128x128 <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            70, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_beb296"),
+            45, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_beb296"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 71: operands off 16 bytes
+    # 46: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
@@ -1395,15 +862,15 @@ def candidates(
             "mma_nt_bf16_16x32x128_23017e", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(71, ("mma_nt_bf16_16x32x128_23017e",), (tiles_16x32,), ()))
-    # 72: operands off 16 bytes
+        yield Candidate(us, Choice(46, ("mma_nt_bf16_16x32x128_23017e",), (tiles_16x32,), ()))
+    # 47: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_nt_bf16_16x32x128_a132ec", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(72, ("mma_nt_bf16_16x32x128_a132ec",), (tiles_16x32,), ()))
-    # 73: operands off 16 bytes
+        yield Candidate(us, Choice(47, ("mma_nt_bf16_16x32x128_a132ec",), (tiles_16x32,), ()))
+    # 48: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -1412,12 +879,12 @@ def candidates(
             "mma_nt_bf16_64x64x32_c5dd78", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(73, ("mma_nt_bf16_64x64x32_c5dd78",), (tiles_64x64,), ()))
-    # 74: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(48, ("mma_nt_bf16_64x64x32_c5dd78",), (tiles_64x64,), ()))
+    # 49: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_nt_bf16_64x64x32_d497a1", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(74, ("mma_nt_bf16_64x64x32_d497a1",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(49, ("mma_nt_bf16_64x64x32_d497a1",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

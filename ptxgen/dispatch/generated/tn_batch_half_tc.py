@@ -20,150 +20,136 @@ def candidates(
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
-    stores = m * n * 2
+    stores = chunks * m * n * 4
+    stores_1 = m * n * 2
     tiles_192x192 = -(-m // 192) * -(-n // 192)
-    # 0: two chunks: pairs of CTAs add them themselves
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 2
-        and tiles_192x192 * 2 <= 2147483647 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 + sms * 1 <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_192x192x64_660ec8", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
-        )
-        choice = Choice(0, ("wgmma_tn_bf16_192x192x64_660ec8",), (tiles_192x192 * 2,), ())
-        yield Candidate(us, choice)
-    stores_1 = chunks * m * n * 4
-    # 1: a long reduction: a CTA per tile and chunk
+    # 0: a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and stores <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
+            stores, stores, stores_1,
         )
         choice = Choice(
-            1, ("wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
-            (min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+            0, ("wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: a long reduction: a CTA per tile and chunk
+    # 1: a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
+        and stores <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
+            stores, stores, stores_1,
         )
         choice = Choice(
-            2, ("wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
-            (min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+            1, ("wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 3: a long reduction: a CTA per tile and chunk
+    # 2: a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
+        and stores <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
+            stores, stores, stores_1,
         )
         choice = Choice(
-            3, ("wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
-            (min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512)), (stores_1,),
+            2, ("wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            (min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
-    # 4: a long reduction: a CTA per tile and chunk
+    # 3: a long reduction: a CTA per tile and chunk
     if (
-        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        align_a >= 16 and align_b >= 16 and stores <= 268435456
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "mma_tn_bf16_64x64x128_e2c752", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
+            stores, stores, stores_1,
         )
         choice = Choice(
-            4, ("mma_tn_bf16_64x64x128_e2c752", "reduce_bf16_128x4_9cc9ba"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
+            3, ("mma_tn_bf16_64x64x128_e2c752", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
-    # 5: a long reduction: a CTA per tile and chunk
+    # 4: a long reduction: a CTA per tile and chunk
     if (
-        align_a >= 16 and align_b >= 16 and stores_1 <= 268435456
+        align_a >= 16 and align_b >= 16 and stores <= 268435456
         and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            chunk * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
+            stores, stores, stores_1,
         )
         choice = Choice(
-            5, ("mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores_1,),
+            4, ("mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
-    # 6: a long reduction: a CTA per tile and chunk
+    # 5: a long reduction: a CTA per tile and chunk
     if (
-        stores_1 <= 268435456 and tiles_64x64 * chunks <= 2147483647
+        stores <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "mma_tn_bf16_64x64x32_1dbb01", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
+            stores, stores, stores_1,
         )
         choice = Choice(
-            6, ("mma_tn_bf16_64x64x32_1dbb01", "reduce_bf16_128x4_9cc9ba"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores_1,),
+            5, ("mma_tn_bf16_64x64x32_1dbb01", "reduce_bf16_128x4_9cc9ba"),
+            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     operands_1 = 0 + k * -(-m // 8) * 16
     pieces_k_m8 = k * -(-m // 8)
-    # 7: A off 16 bytes: copied first
+    # 6: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
+        and stores <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -172,335 +158,167 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
+            stores, stores, stores_1,
         )
         choice = Choice(
-            7,
+            6,
             ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_k_m8 * 16, stores_1),
+            (-(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, stores),
         )
         yield Candidate(us, choice)
-    operands_2 = 0 + k * -(-n // 8) * 16
+    operands_2 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
     pieces_k_n8 = k * -(-n // 8)
-    # 8: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms * 1 <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            8,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_n8 // 512), min(tiles_192x192 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_k_n8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    operands_3 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
-    # 9: A and B off 16 bytes: copied first
+    # 7: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
-        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
+        and (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
         and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms * 1 <= 4294967295 and -(-n // 192) * 8 <= 4294967295
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores_1,
+            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
+            stores, stores, stores_1,
         )
         choice = Choice(
-            9,
+            7,
             ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                min(tiles_192x192 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
-            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+                min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores),
+        )
+        yield Candidate(us, choice)
+    # 8: A off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and stores <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
+        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores, stores, stores_1,
+        )
+        choice = Choice(
+            8,
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, stores),
+        )
+        yield Candidate(us, choice)
+    # 9: A and B off 16 bytes: copied first
+    if (
+        arch in SOME_0
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_2, operands_2, operands_2,
+        )
+        us += time(
+            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+        )
+        us += time(
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores, stores, stores_1,
+        )
+        choice = Choice(
+            9,
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            (
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+                min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores),
         )
         yield Candidate(us, choice)
     # 10: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and stores <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
+        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
+            stores, stores, stores_1,
         )
         choice = Choice(
             10,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_m8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_k_m8 * 16, stores_1),
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            (-(-pieces_k_m8 // 512), min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)),
+            (pieces_k_m8 * 16, stores),
         )
         yield Candidate(us, choice)
-    # 11: B off 16 bytes: copied first
+    # 11: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms * 1 <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
+        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
+            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
+            stores, stores, stores_1,
         )
         choice = Choice(
             11,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_n8 // 512), min(tiles_128x128 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_k_n8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 12: A and B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
-        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            12,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                min(tiles_128x128 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
-            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 13: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            13,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_m8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_k_m8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 14: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms * 1 <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            14,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_n8 // 512), min(tiles_64x64 * chunks, sms * 1 // 1) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_k_n8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 15: A and B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
-        and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 * chunks + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            15,
             ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
             (
-                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                min(tiles_64x64 * chunks, sms * 1 // 1) * 1, -(-(m * n) // 512),
-            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 16: A off 16 bytes: copied first
-    if (
-        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and stores_1 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            16,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
-            (-(-pieces_k_m8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_k_m8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 17: B off 16 bytes: copied first
-    if (
-        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and stores_1 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            17,
-            ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
-            (-(-pieces_k_n8 // 512), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (pieces_k_n8 * 16, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 18: A and B off 16 bytes: copied first
-    if (
-        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and stores_1 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores,
-        )
-        choice = Choice(
-            18,
-            ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128 * chunks,
+                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64 * chunks, sms) * 1,
                 -(-(m * n) // 512),
-            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores_1),
+            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores),
         )
         yield Candidate(us, choice)
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 19: few rows: the weight streams once
+    # 12: few rows: the weight streams once
     if (
         arch in SOME_1
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -508,44 +326,44 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_8x64x128_b577d1", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
-            tiles_8x64 * k * 144, operands, stores,
+            tiles_8x64 * k * 144, operands, stores_1,
         )
-        yield Candidate(us, Choice(19, ("mma_tn_bf16_8x64x128_b577d1",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(12, ("mma_tn_bf16_8x64x128_b577d1",), (tiles_8x64,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 20: few rows: the weight streams once
+    # 13: few rows: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_8x32 <= 2147483647
     ):
         us = time(
             "mma_tn_bf16_8x32x128_7c493a", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * 80, operands, stores,
+            tiles_8x32 * k * 80, operands, stores_1,
         )
-        yield Candidate(us, Choice(20, ("mma_tn_bf16_8x32x128_7c493a",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(13, ("mma_tn_bf16_8x32x128_7c493a",), (tiles_8x32,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 21: few rows: the weight streams once
+    # 14: few rows: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
     ):
         us = time(
             "mma_tn_bf16_16x32x128_967392", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores,
+            tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(21, ("mma_tn_bf16_16x32x128_967392",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(14, ("mma_tn_bf16_16x32x128_967392",), (tiles_16x32,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 22: few rows: the weight streams once
+    # 15: few rows: the weight streams once
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_32x32 <= 2147483647
     ):
         us = time(
             "mma_tn_bf16_32x32x128_e84b71", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands, stores,
+            tiles_32x32 * k * 128, operands, stores_1,
         )
-        yield Candidate(us, Choice(22, ("mma_tn_bf16_32x32x128_e84b71",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(15, ("mma_tn_bf16_32x32x128_e84b71",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 23: few rows: the weight streams once
+    # 16: few rows: the weight streams once
     if (
         arch in SOME_1
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
@@ -553,11 +371,11 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_32x64x128_272387", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands, stores,
+            tiles_32x64 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(23, ("mma_tn_bf16_32x64x128_272387",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(16, ("mma_tn_bf16_32x64x128_272387",), (tiles_32x64,), ()))
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 24: few rows: the weight streams once
+    # 17: few rows: the weight streams once
     if (
         arch in SOME_1
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -565,326 +383,280 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x128x64_4765ee", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
+            tiles_64x128 * k * 384, operands, stores_1,
         )
-        yield Candidate(us, Choice(24, ("mma_tn_bf16_64x128x64_4765ee",), (tiles_64x128,), ()))
+        yield Candidate(us, Choice(17, ("mma_tn_bf16_64x128x64_4765ee",), (tiles_64x128,), ()))
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 25: many rows, by wgmma
+    # 18: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms * 1 <= 4294967295
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
         and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
+            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            25, ("wgmma_tn_bf16_128x256x64_11574b",), (min(tiles_128x256, sms * 1 // 1) * 1,), (),
+            18, ("wgmma_tn_bf16_128x256x64_11574b",), (min(tiles_128x256, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 26: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 256 <= 2147483647
-        and n + 160 <= 2147483647 and k + 64 <= 2147483647 and tiles_256x160 + sms * 1 <= 4294967295
-        and -(-n // 160) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_256x160x64_446fef", "wgmma", 1, sms, tiles_256x160, -(-k // 64),
-            k * 40960, tiles_256x160 * k * 832, operands, stores,
-        )
-        choice = Choice(
-            26, ("wgmma_tn_bf16_256x160x64_446fef",), (min(tiles_256x160, sms * 1 // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    # 27: many rows, by wgmma
+    # 19: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms * 1 <= 4294967295
+        and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_192x192x64_4c7aeb", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * 768, operands, stores,
+            k * 36864, tiles_192x192 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            27, ("wgmma_tn_bf16_192x192x64_4c7aeb",), (min(tiles_192x192, sms * 1 // 1) * 1,), (),
+            19, ("wgmma_tn_bf16_192x192x64_4c7aeb",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x176 = -(-m // 192) * -(-n // 176)
-    # 28: many rows, by wgmma
+    # 20: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms * 1 <= 4294967295
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms <= 4294967295
         and -(-n // 176) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_192x176x64_95c8b0", "wgmma", 1, sms, tiles_192x176, -(-k // 64),
-            k * 33792, tiles_192x176 * k * 736, operands, stores,
+            k * 33792, tiles_192x176 * k * 736, operands, stores_1,
         )
         choice = Choice(
-            28, ("wgmma_tn_bf16_192x176x64_95c8b0",), (min(tiles_192x176, sms * 1 // 1) * 1,), (),
+            20, ("wgmma_tn_bf16_192x176x64_95c8b0",), (min(tiles_192x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 29: many rows, by wgmma
+    # 21: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms * 1 <= 4294967295
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_192x128x64_bfce63", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
-            k * 24576, tiles_192x128 * k * 640, operands, stores,
+            k * 24576, tiles_192x128 * k * 640, operands, stores_1,
         )
         choice = Choice(
-            29, ("wgmma_tn_bf16_192x128x64_bfce63",), (min(tiles_192x128, sms * 1 // 1) * 1,), (),
+            21, ("wgmma_tn_bf16_192x128x64_bfce63",), (min(tiles_192x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 30: many rows, by wgmma
+    # 22: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x256 + sms * 1 <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_192x128x64_69f0f0", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands, stores,
+            k * 24576, tiles_192x256 * k * 896, operands, stores_1,
         )
         choice = Choice(
-            30, ("wgmma_tn_bf16_192x128x64_69f0f0",), (min(tiles_192x256, sms * 1 // 2) * 2,), (),
+            22, ("wgmma_tn_bf16_192x128x64_69f0f0",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 31: many rows, by wgmma
+    # 23: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms * 1 <= 4294967295
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
         and -(-n // 224) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x224x64_1d810d", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands, stores,
+            k * 28672, tiles_128x224 * k * 704, operands, stores_1,
         )
         choice = Choice(
-            31, ("wgmma_tn_bf16_128x224x64_1d810d",), (min(tiles_128x224, sms * 1 // 1) * 1,), (),
+            23, ("wgmma_tn_bf16_128x224x64_1d810d",), (min(tiles_128x224, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x176 = -(-m // 128) * -(-n // 176)
-    # 32: many rows, by wgmma
+    # 24: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x176x64_1bdc9a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands, stores,
+            k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            32, ("wgmma_tn_bf16_128x176x64_1bdc9a",), (min(tiles_128x176, sms * 1 // 1) * 1,), (),
+            24, ("wgmma_tn_bf16_128x176x64_1bdc9a",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 33: many rows, by wgmma
+    # 25: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            33, ("wgmma_tn_bf16_128x128x64_23f0bb",), (min(tiles_128x128, sms * 1 // 1) * 1,), (),
+            25, ("wgmma_tn_bf16_128x128x64_23f0bb",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_192x96 = -(-m // 192) * -(-n // 96)
-    # 34: many rows, by wgmma
+    tiles_128x112 = -(-m // 128) * -(-n // 112)
+    # 26: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 192 <= 2147483647 and n + 96 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x96 + sms * 1 <= 4294967295 and -(-n // 96) * 8 <= 4294967295
+        and m + 128 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x112 + sms <= 4294967295 and -(-n // 112) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_192x96x64_e04498", "wgmma", 1, sms, tiles_192x96, -(-k // 64), k * 18432,
-            tiles_192x96 * k * 576, operands, stores,
+            "wgmma_tn_bf16_128x112x64_85aba4", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            k * 14336, tiles_128x112 * k * 480, operands, stores_1,
         )
         choice = Choice(
-            34, ("wgmma_tn_bf16_192x96x64_e04498",), (min(tiles_192x96, sms * 1 // 1) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x208 = -(-m // 64) * -(-n // 208)
-    # 35: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 208 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x208 + sms * 1 <= 4294967295
-        and -(-n // 208) * 8 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_64x208x64_bab553", "wgmma", 1, sms, tiles_64x208, -(-k // 64), k * 13312,
-            tiles_64x208 * k * 544, operands, stores,
-        )
-        choice = Choice(
-            35, ("wgmma_tn_bf16_64x208x64_bab553",), (min(tiles_64x208, sms * 1 // 1) * 1,), (),
+            26, ("wgmma_tn_bf16_128x112x64_85aba4",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x160 = -(-m // 64) * -(-n // 160)
-    # 36: many rows, by wgmma
+    # 27: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x160 + sms * 1 <= 4294967295 and -(-n // 160) * 8 <= 4294967295
+        and tiles_64x160 + sms <= 4294967295 and -(-n // 160) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x160x64_6f611f", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
-            tiles_64x160 * k * 448, operands, stores,
+            tiles_64x160 * k * 448, operands, stores_1,
         )
-        choice = Choice(
-            36, ("wgmma_tn_bf16_64x160x64_6f611f",), (min(tiles_64x160, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(27, ("wgmma_tn_bf16_64x160x64_6f611f",), (min(tiles_64x160, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x112 = -(-m // 64) * -(-n // 112)
-    # 37: many rows, by wgmma
+    # 28: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x112 + sms * 1 <= 4294967295 and -(-n // 112) * 8 <= 4294967295
+        and tiles_64x112 + sms <= 4294967295 and -(-n // 112) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x112x64_71370b", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
-            tiles_64x112 * k * 352, operands, stores,
+            tiles_64x112 * k * 352, operands, stores_1,
         )
-        choice = Choice(
-            37, ("wgmma_tn_bf16_64x112x64_71370b",), (min(tiles_64x112, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(28, ("wgmma_tn_bf16_64x112x64_71370b",), (min(tiles_64x112, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 38: many rows, by wgmma
+    # 29: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_128x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x64x64_99c7ba", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands, stores,
+            tiles_128x64 * k * 384, operands, stores_1,
         )
-        choice = Choice(
-            38, ("wgmma_tn_bf16_128x64x64_99c7ba",), (min(tiles_128x64, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(29, ("wgmma_tn_bf16_128x64x64_99c7ba",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 39: many rows, by wgmma
+    # 30: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and tiles_64x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x128x64_aa6d1a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores,
+            tiles_64x128 * k * 384, operands, stores_1,
         )
-        choice = Choice(
-            39, ("wgmma_tn_bf16_64x128x64_aa6d1a",), (min(tiles_64x128, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(30, ("wgmma_tn_bf16_64x128x64_aa6d1a",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 40: many rows, by wgmma
+    # 31: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(
-            40, ("wgmma_tn_bf16_64x64x64_e568a3",), (min(tiles_64x64, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(31, ("wgmma_tn_bf16_64x64x64_e568a3",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 41: many rows, by wgmma
+    # 32: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x32 + sms * 1 <= 4294967295 and -(-n // 32) * 8 <= 4294967295
+        and tiles_64x32 + sms <= 4294967295 and -(-n // 32) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x32x128_b4f1cd", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * 192, operands, stores,
+            tiles_64x32 * k * 192, operands, stores_1,
         )
-        choice = Choice(
-            41, ("wgmma_tn_bf16_64x32x128_b4f1cd",), (min(tiles_64x32, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(32, ("wgmma_tn_bf16_64x32x128_b4f1cd",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 42: many rows, by wgmma
+    # 33: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x16 + sms * 1 <= 4294967295 and -(-n // 16) * 8 <= 4294967295
+        and tiles_64x16 + sms <= 4294967295 and -(-n // 16) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x16x128_418baa", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * 160, operands, stores,
+            tiles_64x16 * k * 160, operands, stores_1,
         )
-        choice = Choice(
-            42, ("wgmma_tn_bf16_64x16x128_418baa",), (min(tiles_64x16, sms * 1 // 1) * 1,), (),
-        )
+        choice = Choice(33, ("wgmma_tn_bf16_64x16x128_418baa",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 43: many rows, by mma
+    # 34: many rows, by mma
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
     ):
         us = time(
             "mma_tn_bf16_64x64x64_f7c4fc", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            tiles_64x64 * k * 256, operands, stores_1,
         )
-        yield Candidate(us, Choice(43, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
-    # 44: many rows, by mma
+        yield Candidate(us, Choice(34, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
+    # 35: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores,
+            tiles_128x128 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(44, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
-    # 45: A off 16 bytes: copied first
+        yield Candidate(us, Choice(35, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
+    # 36: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
@@ -892,60 +664,40 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
+            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            45, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
+            36, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 46: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
-        )
-        choice = Choice(
-            46, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x256, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 47: A and B off 16 bytes: copied first
+    # 37: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms * 1 <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores,
+            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            47, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_11574b"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms * 1 // 1) * 1),
+            37, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_11574b"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 48: A off 16 bytes: copied first
+    # 38: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
+        and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
@@ -954,62 +706,41 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x176x64_1bdc9a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands, stores,
+            k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            48, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_1bdc9a"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
+            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_1bdc9a"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x176, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 49: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms * 1 <= 4294967295 and -(-n // 176) * 8 <= 4294967295
-        and k + chunk <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x176x64_1bdc9a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands, stores,
-        )
-        choice = Choice(
-            49, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_1bdc9a"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 50: A and B off 16 bytes: copied first
+    # 39: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
-        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms * 1 <= 4294967295
+        and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms <= 4294967295
         and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_tn_bf16_128x176x64_1bdc9a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands, stores,
+            k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            50, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x176x64_1bdc9a"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x176, sms * 1 // 1) * 1),
+            39, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x176x64_1bdc9a"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x176, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 51: A off 16 bytes: copied first
+    # 40: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
+        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
@@ -1018,62 +749,41 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            51, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_23f0bb"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
+            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_23f0bb"),
+            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 52: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms * 1 <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            52, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_23f0bb"),
-            (-(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 53: A and B off 16 bytes: copied first
+    # 41: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 1 <= 4294967295
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            53, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_23f0bb"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms * 1 // 1) * 1),
+            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_23f0bb"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 54: A off 16 bytes: copied first
+    # 42: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
+        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and k + chunk <= 4294967295
     ):
         us = time(
@@ -1082,153 +792,96 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            54, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_e568a3"),
-            (-(-pieces_k_m8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_k_m8 * 16,),
+            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_e568a3"),
+            (-(-pieces_k_m8 // 512), min(tiles_64x64, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 55: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 1 <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
-        )
-        choice = Choice(
-            55, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_e568a3"),
-            (-(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1), (pieces_k_n8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 56: A and B off 16 bytes: copied first
+    # 43: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms * 1 <= 4294967295
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            56, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_e568a3"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms * 1 // 1) * 1),
+            43, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_e568a3"),
+            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 57: A off 16 bytes: copied first
-    if (
-        pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
-        and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            57, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_0ec456"),
-            (-(-pieces_k_m8 // 512), tiles_128x128), (pieces_k_m8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 58: B off 16 bytes: copied first
-    if (
-        pieces_k_n8 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
-        and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_n8 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores,
-        )
-        choice = Choice(
-            58, ("realign_b16x1_7953b4", "mma_tn_bf16_128x128x64_0ec456"),
-            (-(-pieces_k_n8 // 512), tiles_128x128), (pieces_k_n8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 59: A and B off 16 bytes: copied first
+    # 44: A and B off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
         and tiles_128x128 <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores,
+            tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            59, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
+            44, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 60: operands off 16 bytes
+    # 45: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_8x32 <= 2147483647
     ):
         us = time(
             "mma_tn_bf16_8x32x256_9756ff", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            tiles_8x32 * k * 80, operands, stores,
+            tiles_8x32 * k * 80, operands, stores_1,
         )
-        yield Candidate(us, Choice(60, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
-    # 61: operands off 16 bytes
+        yield Candidate(us, Choice(45, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
+    # 46: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
     ):
         us = time(
             "mma_tn_bf16_16x32x128_c2d4c1", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores,
+            tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(61, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
-    # 62: operands off 16 bytes
+        yield Candidate(us, Choice(46, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
+    # 47: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_2dc9f7", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores,
+            tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(62, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
-    # 63: operands off 16 bytes
+        yield Candidate(us, Choice(47, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
+    # 48: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
     ):
         us = time(
             "mma_tn_bf16_64x64x32_0b3d6b", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            tiles_64x64 * k * 256, operands, stores_1,
         )
-        yield Candidate(us, Choice(63, ("mma_tn_bf16_64x64x32_0b3d6b",), (tiles_64x64,), ()))
-    # 64: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(48, ("mma_tn_bf16_64x64x32_0b3d6b",), (tiles_64x64,), ()))
+    # 49: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(64, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(49, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

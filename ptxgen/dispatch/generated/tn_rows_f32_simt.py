@@ -138,40 +138,16 @@ def candidates(
             (pieces_k_m4 * 16, stores),
         )
         yield Candidate(us, choice)
-    operands_2 = 0 + k * -(-n // 4) * 16
+    operands_2 = 0 + k * -(-m // 4) * 16 + k * -(-n // 4) * 16
     pieces_k_n4 = k * -(-n // 4)
-    # 6: B off 16 bytes: copied first
-    if (
-        pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and stores <= 268435456
-        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_n4 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "simt_tn_f32_64x64x32_574e94", "fma", 2, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 512, operands, stores,
-        )
-        us += time(
-            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            6, ("realign_b32x1_92a718", "simt_tn_f32_64x64x32_574e94", "reduce_f32_128x4_ab14e2"),
-            (-(-pieces_k_n4 // 512), tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (pieces_k_n4 * 16, stores),
-        )
-        yield Candidate(us, choice)
-    operands_3 = 0 + k * -(-m // 4) * 16 + k * -(-n // 4) * 16
-    # 7: A and B off 16 bytes: copied first
+    # 6: A and B off 16 bytes: copied first
     if (
         pieces_k_m4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456 and stores <= 268435456
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b32x2_89cb89", "fma", 8, sms, -(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "simt_tn_f32_64x64x32_574e94", "fma", 2, sms, tiles_64x64 * chunks, -(-chunk // 32),
@@ -182,7 +158,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            7, ("realign_b32x2_89cb89", "simt_tn_f32_64x64x32_574e94", "reduce_f32_128x4_ab14e2"),
+            6, ("realign_b32x2_89cb89", "simt_tn_f32_64x64x32_574e94", "reduce_f32_128x4_ab14e2"),
             (
                 -(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_64x64 * chunks,
                 -(-(m * n) // 512),
@@ -191,293 +167,111 @@ def candidates(
         yield Candidate(us, choice)
     tiles_2x32 = -(-m // 2) * -(-n // 32)
     tiles_chunk32_chunks8 = -(-chunk // 32) * -(-chunks // 8)
-    # 8: few rows, chunks side by side
+    # 7: few rows, chunks side by side
     if arch in SOME_0 and align_b >= 16 and tiles_2x32 <= 2147483647:
         us = time(
             "simt_tn_f32_2x32x32_51c42a", "fma", 1, sms, tiles_2x32, tiles_chunk32_chunks8, k * 64,
             tiles_2x32 * k * 136, operands, stores_1,
         )
-        yield Candidate(us, Choice(8, ("simt_tn_f32_2x32x32_51c42a",), (tiles_2x32,), ()))
+        yield Candidate(us, Choice(7, ("simt_tn_f32_2x32x32_51c42a",), (tiles_2x32,), ()))
     tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 9: few rows, chunks side by side
+    # 8: few rows, chunks side by side
     if align_b >= 16 and tiles_8x16 <= 2147483647:
         us = time(
             "simt_tn_f32_8x16x32_e823ca", "fma", 1, sms, tiles_8x16, tiles_chunk32_chunks8, k * 128,
             tiles_8x16 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(9, ("simt_tn_f32_8x16x32_e823ca",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(8, ("simt_tn_f32_8x16x32_e823ca",), (tiles_8x16,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
-    # 10: few rows, chunks side by side
+    # 9: few rows, chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647:
         us = time(
             "simt_tn_f32_8x32x16_98349a", "fma", 1, sms, tiles_8x32, tiles_chunk16_chunks8, k * 256,
             tiles_8x32 * k * 160, operands, stores_1,
         )
-        yield Candidate(us, Choice(10, ("simt_tn_f32_8x32x16_98349a",), (tiles_8x32,), ()))
-    tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 11: few rows, chunks side by side
-    if align_b >= 16 and tiles_16x16 <= 2147483647:
-        us = time(
-            "simt_tn_f32_16x16x32_c4b978", "fma", 1, sms, tiles_16x16, tiles_chunk32_chunks8,
-            k * 256, tiles_16x16 * k * 128, operands, stores_1,
-        )
-        yield Candidate(us, Choice(11, ("simt_tn_f32_16x16x32_c4b978",), (tiles_16x16,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 12: few rows, chunks side by side
-    if align_b >= 16 and tiles_16x32 <= 2147483647:
-        us = time(
-            "simt_tn_f32_16x32x16_75602a", "fma", 1, sms, tiles_16x32, tiles_chunk16_chunks8,
-            k * 512, tiles_16x32 * k * 192, operands, stores_1,
-        )
-        yield Candidate(us, Choice(12, ("simt_tn_f32_16x32x16_75602a",), (tiles_16x32,), ()))
-    tiles_32x16 = -(-m // 32) * -(-n // 16)
-    # 13: few rows, chunks side by side
-    if align_b >= 16 and tiles_32x16 <= 2147483647:
-        us = time(
-            "simt_tn_f32_32x16x16_760a63", "fma", 1, sms, tiles_32x16, tiles_chunk16_chunks8,
-            k * 512, tiles_32x16 * k * 192, operands, stores_1,
-        )
-        yield Candidate(us, Choice(13, ("simt_tn_f32_32x16x16_760a63",), (tiles_32x16,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 14: few rows, chunks side by side
-    if arch in SOME_0 and align_b >= 16 and tiles_32x32 <= 2147483647:
-        us = time(
-            "simt_tn_f32_32x32x16_29c86a", "fma", 1, sms, tiles_32x32, tiles_chunk16_chunks8,
-            k * 1024, tiles_32x32 * k * 256, operands, stores_1,
-        )
-        yield Candidate(us, Choice(14, ("simt_tn_f32_32x32x16_29c86a",), (tiles_32x32,), ()))
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 15: more rows, chunks side by side
-    if align_a >= 16 and align_b >= 16 and tiles_128x128 <= 2147483647:
-        us = time(
-            "simt_tn_f32_128x128x16_ad7143", "fma", 2, sms, tiles_128x128, tiles_chunk16_chunks1,
-            k * 16384, tiles_128x128 * k * 1024, operands, stores_1,
-        )
-        yield Candidate(us, Choice(15, ("simt_tn_f32_128x128x16_ad7143",), (tiles_128x128,), ()))
+        yield Candidate(us, Choice(9, ("simt_tn_f32_8x32x16_98349a",), (tiles_8x32,), ()))
     tiles_chunk8_chunks8 = -(-chunk // 8) * -(-chunks // 8)
-    # 16: more rows, chunks side by side
+    # 10: more rows, chunks side by side
     if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_64x64 <= 2147483647:
         us = time(
             "simt_tn_f32_64x64x8_fa26a2", "fma", 1, sms, tiles_64x64, tiles_chunk8_chunks8,
             k * 4096, tiles_64x64 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(16, ("simt_tn_f32_64x64x8_fa26a2",), (tiles_64x64,), ()))
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 17: more rows, chunks side by side
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_64x32 <= 2147483647:
-        us = time(
-            "simt_tn_f32_64x32x16_233727", "fma", 1, sms, tiles_64x32, tiles_chunk16_chunks8,
-            k * 2048, tiles_64x32 * k * 384, operands, stores_1,
-        )
-        yield Candidate(us, Choice(17, ("simt_tn_f32_64x32x16_233727",), (tiles_64x32,), ()))
-    # 18: more rows, chunks side by side
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_32x32 <= 2147483647:
-        us = time(
-            "simt_tn_f32_32x32x32_ffbce3", "fma", 1, sms, tiles_32x32, tiles_chunk32_chunks8,
-            k * 1024, tiles_32x32 * k * 256, operands, stores_1,
-        )
-        yield Candidate(us, Choice(18, ("simt_tn_f32_32x32x32_ffbce3",), (tiles_32x32,), ()))
-    # 19: more rows, chunks side by side
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_16x32 <= 2147483647:
-        us = time(
-            "simt_tn_f32_16x32x32_8d4e2c", "fma", 1, sms, tiles_16x32, tiles_chunk32_chunks8,
-            k * 512, tiles_16x32 * k * 192, operands, stores_1,
-        )
-        yield Candidate(us, Choice(19, ("simt_tn_f32_16x32x32_8d4e2c",), (tiles_16x32,), ()))
-    # 20: few rows: the weight streams once
+        yield Candidate(us, Choice(10, ("simt_tn_f32_64x64x8_fa26a2",), (tiles_64x64,), ()))
+    # 11: few rows: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647:
         us = time(
             "simt_tn_f32_8x64x64_afe49d", "fma", 1, sms, tiles_8x64, -(-k // 64), k * 512,
             tiles_8x64 * k * 288, operands, stores_1,
         )
-        yield Candidate(us, Choice(20, ("simt_tn_f32_8x64x64_afe49d",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(11, ("simt_tn_f32_8x64x64_afe49d",), (tiles_8x64,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 21: few rows: the weight streams once
+    # 12: few rows: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_16x64 <= 2147483647:
         us = time(
             "simt_tn_f32_16x64x64_1f421c", "fma", 1, sms, tiles_16x64, -(-k // 64), k * 1024,
             tiles_16x64 * k * 320, operands, stores_1,
         )
-        yield Candidate(us, Choice(21, ("simt_tn_f32_16x64x64_1f421c",), (tiles_16x64,), ()))
+        yield Candidate(us, Choice(12, ("simt_tn_f32_16x64x64_1f421c",), (tiles_16x64,), ()))
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 22: few rows: the weight streams once
+    # 13: few rows: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_32x128 <= 2147483647:
         us = time(
             "simt_tn_f32_32x128x32_e758d8", "fma", 1, sms, tiles_32x128, -(-k // 32), k * 4096,
             tiles_32x128 * k * 640, operands, stores_1,
         )
-        yield Candidate(us, Choice(22, ("simt_tn_f32_32x128x32_e758d8",), (tiles_32x128,), ()))
-    # 23: one chain
+        yield Candidate(us, Choice(13, ("simt_tn_f32_32x128x32_e758d8",), (tiles_32x128,), ()))
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 14: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "simt_tn_f32_128x128x32_8712aa", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(23, ("simt_tn_f32_128x128x32_8712aa",), (tiles_128x128,), ()))
-    # 24: one chain
+        yield Candidate(us, Choice(14, ("simt_tn_f32_128x128x32_8712aa",), (tiles_128x128,), ()))
+    # 15: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "simt_tn_f32_64x64x32_67642f", "fma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(24, ("simt_tn_f32_64x64x32_67642f",), (tiles_64x64,), ()))
-    # 25: one chain
+        yield Candidate(us, Choice(15, ("simt_tn_f32_64x64x32_67642f",), (tiles_64x64,), ()))
+    # 16: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "simt_tn_f32_32x64x16_bd82b3", "fma", 4, sms, tiles_32x64, -(-k // 16), k * 2048,
             tiles_32x64 * k * 384, operands, stores_1,
         )
-        yield Candidate(us, Choice(25, ("simt_tn_f32_32x64x16_bd82b3",), (tiles_32x64,), ()))
-    # 26: one chain
+        yield Candidate(us, Choice(16, ("simt_tn_f32_32x64x16_bd82b3",), (tiles_32x64,), ()))
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 17: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "simt_tn_f32_16x32x32_c3e0e2", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(26, ("simt_tn_f32_16x32x32_c3e0e2",), (tiles_16x32,), ()))
-    # 27: A off 16 bytes: copied first
-    if (
-        pieces_k_m4 * 16 <= 268435456 and align_b >= 16 and chunks <= 1
-        and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_m4 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "simt_tn_f32_128x128x32_8712aa", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
-            tiles_128x128 * k * 1024, operands, stores_1,
-        )
-        choice = Choice(
-            27, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_8712aa"),
-            (-(-pieces_k_m4 // 512), tiles_128x128), (pieces_k_m4 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 28: B off 16 bytes: copied first
-    if (
-        pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and chunks <= 1
-        and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_n4 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "simt_tn_f32_128x128x32_8712aa", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
-            tiles_128x128 * k * 1024, operands, stores_1,
-        )
-        choice = Choice(
-            28, ("realign_b32x1_92a718", "simt_tn_f32_128x128x32_8712aa"),
-            (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 29: A and B off 16 bytes: copied first
+        yield Candidate(us, Choice(17, ("simt_tn_f32_16x32x32_c3e0e2",), (tiles_16x32,), ()))
+    # 18: A and B off 16 bytes: copied first
     if (
         pieces_k_m4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456 and chunks <= 1
         and tiles_128x128 <= 2147483647
     ):
         us = time(
             "realign_b32x2_89cb89", "fma", 8, sms, -(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "simt_tn_f32_128x128x32_8712aa", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
         choice = Choice(
-            29, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_8712aa"),
+            18, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x32_8712aa"),
             (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
             (pieces_k_m4 * 16, pieces_k_n4 * 16),
         )
         yield Candidate(us, choice)
-    # 30: A off 16 bytes: copied first
-    if pieces_k_m4 * 16 <= 268435456 and align_b >= 16 and tiles_128x128 <= 2147483647:
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_m4 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "simt_tn_f32_128x128x16_ad7143", "fma", 2, sms, tiles_128x128, tiles_chunk16_chunks1,
-            k * 16384, tiles_128x128 * k * 1024, operands, stores_1,
-        )
-        choice = Choice(
-            30, ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_ad7143"),
-            (-(-pieces_k_m4 // 512), tiles_128x128), (pieces_k_m4 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 31: B off 16 bytes: copied first
-    if pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and tiles_128x128 <= 2147483647:
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_n4 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "simt_tn_f32_128x128x16_ad7143", "fma", 2, sms, tiles_128x128, tiles_chunk16_chunks1,
-            k * 16384, tiles_128x128 * k * 1024, operands, stores_1,
-        )
-        choice = Choice(
-            31, ("realign_b32x1_92a718", "simt_tn_f32_128x128x16_ad7143"),
-            (-(-pieces_k_n4 // 512), tiles_128x128), (pieces_k_n4 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 32: A and B off 16 bytes: copied first
-    if (
-        pieces_k_m4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456
-        and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b32x2_89cb89", "fma", 8, sms, -(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512),
-            1, 0, operands_3, operands_3, operands_3,
-        )
-        us += time(
-            "simt_tn_f32_128x128x16_ad7143", "fma", 2, sms, tiles_128x128, tiles_chunk16_chunks1,
-            k * 16384, tiles_128x128 * k * 1024, operands, stores_1,
-        )
-        choice = Choice(
-            32, ("realign_b32x2_89cb89", "simt_tn_f32_128x128x16_ad7143"),
-            (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_128x128),
-            (pieces_k_m4 * 16, pieces_k_n4 * 16),
-        )
-        yield Candidate(us, choice)
-    # 33: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m4 * 16 <= 268435456 and align_b >= 16 and tiles_64x64 <= 2147483647
-    ):
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_m4 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "simt_tn_f32_64x64x8_fa26a2", "fma", 1, sms, tiles_64x64, tiles_chunk8_chunks8,
-            k * 4096, tiles_64x64 * k * 512, operands, stores_1,
-        )
-        choice = Choice(
-            33, ("realign_b32x1_92a718", "simt_tn_f32_64x64x8_fa26a2"),
-            (-(-pieces_k_m4 // 512), tiles_64x64), (pieces_k_m4 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 34: B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_n4 * 16 <= 268435456 and align_a >= 16 and tiles_64x64 <= 2147483647
-    ):
-        us = time(
-            "realign_b32x1_92a718", "fma", 8, sms, -(-pieces_k_n4 // 512), 1, 0, operands_2,
-            operands_2, operands_2,
-        )
-        us += time(
-            "simt_tn_f32_64x64x8_fa26a2", "fma", 1, sms, tiles_64x64, tiles_chunk8_chunks8,
-            k * 4096, tiles_64x64 * k * 512, operands, stores_1,
-        )
-        choice = Choice(
-            34, ("realign_b32x1_92a718", "simt_tn_f32_64x64x8_fa26a2"),
-            (-(-pieces_k_n4 // 512), tiles_64x64), (pieces_k_n4 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 35: A and B off 16 bytes: copied first
+    # 19: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456
@@ -485,43 +279,37 @@ def candidates(
     ):
         us = time(
             "realign_b32x2_89cb89", "fma", 8, sms, -(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
             "simt_tn_f32_64x64x8_fa26a2", "fma", 1, sms, tiles_64x64, tiles_chunk8_chunks8,
             k * 4096, tiles_64x64 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            35, ("realign_b32x2_89cb89", "simt_tn_f32_64x64x8_fa26a2"),
+            19, ("realign_b32x2_89cb89", "simt_tn_f32_64x64x8_fa26a2"),
             (-(-pieces_k_m4 // 512) + -(-pieces_k_n4 // 512), tiles_64x64),
             (pieces_k_m4 * 16, pieces_k_n4 * 16),
         )
         yield Candidate(us, choice)
-    # 36: operands off 16 bytes
-    if arch in SOME_0 and tiles_32x32 <= 2147483647:
-        us = time(
-            "simt_tn_f32_32x32x16_90f273", "fma", 1, sms, tiles_32x32, tiles_chunk16_chunks8,
-            k * 1024, tiles_32x32 * k * 256, operands, stores_1,
-        )
-        yield Candidate(us, Choice(36, ("simt_tn_f32_32x32x16_90f273",), (tiles_32x32,), ()))
-    # 37: operands off 16 bytes
+    # 20: operands off 16 bytes
     if chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "simt_tn_f32_128x128x8_099abb", "fma", 2, sms, tiles_128x128, -(-k // 8), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(37, ("simt_tn_f32_128x128x8_099abb",), (tiles_128x128,), ()))
-    # 38: operands off 16 bytes
+        yield Candidate(us, Choice(20, ("simt_tn_f32_128x128x8_099abb",), (tiles_128x128,), ()))
+    # 21: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "simt_tn_f32_16x32x32_65cffe", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(38, ("simt_tn_f32_16x32x32_65cffe",), (tiles_16x32,), ()))
-    # 39: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(21, ("simt_tn_f32_16x32x32_65cffe",), (tiles_16x32,), ()))
+    tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
+    # 22: everything else: any size, alignment and plan
     us = time(
         "simt_tn_f32_64x64x16_285df9", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
         tiles_64x64 * k * 512, operands, stores_1,
     )
-    choice = Choice(39, ("simt_tn_f32_64x64x16_285df9",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(22, ("simt_tn_f32_64x64x16_285df9",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

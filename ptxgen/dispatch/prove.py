@@ -10,7 +10,7 @@ coverage   some route is a candidate
 requires   a candidate has the ``requires`` of every kernel of its route
 launch     kernels, grids and scratch are those of the specs
 grid       1 <= grid <= 2^31 - 1
-scratch    0 <= bytes <= WORKSPACE_MAX, of each scratch memory
+scratch    0 <= bytes <= SCRATCH_MAX, of each scratch memory
 index      no 32-bit quantity of a kernel overflows wherever its ``requires`` holds
 reachable  the route is a candidate for some problem (no route is dead); of routes that are taken
            in order: it is taken
@@ -40,7 +40,7 @@ from ptxgen.dispatch.emit import Table
 from ptxgen.dispatch.solver import Interval, Linear
 from ptxgen.errors import SpecError
 from ptxgen.expr import FALSE, Expr, all_of, any_of, var
-from ptxgen.spec import DIM_MAX, GRID_MAX, SIZE, SMS_MAX, WORKSPACE_MAX, Domain, OneOf, Space
+from ptxgen.spec import DIM_MAX, GRID_MAX, SCRATCH_MAX, SIZE, SMS_MAX, Domain, OneOf, Space
 
 EFFORT_PER_GOAL = 20_000_000
 """In z3's resource units, of which it spends one to ten million a second."""
@@ -203,7 +203,7 @@ def _prove_function(
             yield result("launch", subject, functools.partial(when_taken, same))
         goals = [("requires", route.requires)]
         goals += [("grid", all_of((g >= 1) & (g <= GRID_MAX) for g in branch.grids))]
-        legal = all_of((size >= 0) & (size <= WORKSPACE_MAX) for size in branch.scratch)
+        legal = all_of((size >= 0) & (size <= SCRATCH_MAX) for size in branch.scratch)
         goals += [("scratch", legal)] if branch.scratch else []
         for goal, predicate in goals:
             yield result(goal, subject, functools.partial(when_taken, predicate))

@@ -177,10 +177,14 @@ def _granular(length: Expr, unit: int = 16) -> Expr:
 
 ROWS = Plan(
     "rows",
-    select((N <= 4096) & (K >= 2048), _granular(minimum(ceil_div(K, 8), 4096)), K),
+    select(
+        ((N <= 4096) & (K >= 2048)) | ((N <= 512) & (K >= 1024)),
+        _granular(minimum(ceil_div(K, 8), 1024)),
+        K,
+    ),
     batch_invariant=True,
 )
-"""Eight chunks, or more so that none is longer than 4096, where a row has few outputs and a long
+"""Eight chunks, or more so that none is longer than 1024, where a row has few outputs and a long
 reduction; else one chain."""
 
 BATCH = Plan(
@@ -211,10 +215,10 @@ BATCH64 = Plan(
 
 TC_ROWS = Plan(
     "rows",
-    select((N <= 4096) & (K >= 4096), _granular(minimum(ceil_div(K, 8), 4096), 128), K),
+    select((N <= 2048) & (K >= 4096), _granular(minimum(ceil_div(K, 8), 2048), 128), K),
     batch_invariant=True,
 )
-"""Chunks of an eighth, but of at most 4096, rounded up to 128, where a row has few outputs and a
+"""Chunks of an eighth, but of at most 2048, rounded up to 128, where a row has few outputs and a
 long reduction; else one chain."""
 
 TC_BATCH = Plan(

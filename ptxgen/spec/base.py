@@ -21,7 +21,9 @@ from ptxgen.spec.effort import Effort
 GRID_MAX = (1 << 31) - 1
 """Largest grid.x (CUDA programming guide, compute capabilities)."""
 WORKSPACE_MAX = 1 << 28
-"""Cap on one scratch memory of a route, bytes."""
+"""Cap on partial sums, bytes."""
+SCRATCH_MAX = 1 << 30
+"""Cap on any scratch memory of a route, bytes: that of copies."""
 INDEX_MAX = (1 << 32) - 1
 """Largest value of the kernels' 32-bit index arithmetic (unsigned)."""
 WARP = 32

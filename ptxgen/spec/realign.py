@@ -24,8 +24,8 @@ from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import (
     ARCHITECTURES,
     INDEX_MAX,
+    SCRATCH_MAX,
     WARP,
-    WORKSPACE_MAX,
     Expect,
     KernelSpec,
     check,
@@ -140,7 +140,7 @@ class RealignSpec(KernelSpec):
 
     @property
     def requires(self) -> Expr:
-        return all_of(size <= WORKSPACE_MAX for size in self.scratch.values())
+        return all_of(size <= SCRATCH_MAX for size in self.scratch.values())
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

@@ -46,6 +46,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     # Whatever M and N are, some tile divides them among the SMs with little left over.
     large = (
         gemm((128, 256, 64), 2, 4, serial=False, registers=232, raster=16),
+        gemm((128, 256, 64), 2, 4, serial=False, share=(2, 1), registers=232),
         gemm((192, 192, 64), 3, 4, serial=False, registers=160),
         gemm((192, 176, 64), 3, 4, serial=False, registers=160),
     )
@@ -55,11 +56,13 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         gemm((192, 128, 64), 3, 4, serial=False, share=(1, 2)),
         gemm((128, 224, 64), 2, 4, serial=False),
         gemm((128, 176, 64), 2, 5, registers=240),
+        *((gemm((128, 160, 64), 2, 5, share=(2, 1), registers=240),) if layout != "TN" else ()),
         gemm((128, 128, 64), 2, 6, registers=232),
         gemm((128, 112, 64), 2, 6),
     )
     # At most one tile for each SM: bytes under way count.
     small = (
+        gemm((64, 256, 64), 1, 5, serial=False),
         gemm((64, 160, 64), 1, 6),
         gemm((64, 112, 64), 1, 8),
         gemm((128, 64, 64), 2, 8),

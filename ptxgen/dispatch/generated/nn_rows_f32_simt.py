@@ -15,7 +15,9 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 16) * 16 if n <= 4096 and k >= 2048 else k))
+    chunk_part_1 = -(-min(-(-k // 8), 1024) // 16) * 16
+    chunk_part_2 = chunk_part_1 if n <= 4096 and k >= 2048 or (n <= 512 and k >= 1024) else k
+    chunk = max(1, min(k, chunk_part_2))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 4
     stores = chunks * m * n * 4
@@ -229,7 +231,7 @@ def candidates(
     pieces_k_n4 = k * -(-n // 4)
     # 19: A and B off 16 bytes: copied first
     if (
-        pieces_m_k4 * 16 <= 268435456 and pieces_k_n4 * 16 <= 268435456 and chunks <= 1
+        pieces_m_k4 * 16 <= 1073741824 and pieces_k_n4 * 16 <= 1073741824 and chunks <= 1
         and tiles_128x128 <= 2147483647
     ):
         us = time(

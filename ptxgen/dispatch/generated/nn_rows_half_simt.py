@@ -15,7 +15,9 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 16) * 16 if n <= 4096 and k >= 2048 else k))
+    chunk_part_1 = -(-min(-(-k // 8), 1024) // 16) * 16
+    chunk_part_2 = chunk_part_1 if n <= 4096 and k >= 2048 or (n <= 512 and k >= 1024) else k
+    chunk = max(1, min(k, chunk_part_2))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2

@@ -16,7 +16,7 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 128) * 128 if n <= 4096 and k >= 4096 else k))
+    chunk = max(1, min(k, -(-min(-(-k // 8), 2048) // 128) * 128 if n <= 2048 and k >= 4096 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2
@@ -178,7 +178,7 @@ def candidates(
     # 8: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -207,7 +207,7 @@ def candidates(
     # 9: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
         and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
@@ -237,7 +237,7 @@ def candidates(
     # 10: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -264,7 +264,7 @@ def candidates(
     # 11: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
@@ -294,7 +294,7 @@ def candidates(
     # 12: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -321,7 +321,7 @@ def candidates(
     # 13: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
@@ -443,7 +443,23 @@ def candidates(
             21, ("wgmma_nn_bf16_128x256x64_ace7f9",), (min(tiles_128x256, sms) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 22: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 256 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_256x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x256x64_6aec84", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            k * 32768, tiles_256x256 * k * 1024, operands, stores,
+        )
+        choice = Choice(
+            22, ("wgmma_nn_bf16_128x256x64_6aec84",), (min(tiles_256x256, sms // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 23: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -455,11 +471,11 @@ def candidates(
             k * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         choice = Choice(
-            22, ("wgmma_nn_bf16_192x192x64_96475d",), (min(tiles_192x192, sms) * 1,), (),
+            23, ("wgmma_nn_bf16_192x192x64_96475d",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x176 = -(-m // 192) * -(-n // 176)
-    # 23: many rows, by wgmma
+    # 24: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -471,11 +487,11 @@ def candidates(
             k * 33792, tiles_192x176 * k * 736, operands, stores,
         )
         choice = Choice(
-            23, ("wgmma_nn_bf16_192x176x64_22de42",), (min(tiles_192x176, sms) * 1,), (),
+            24, ("wgmma_nn_bf16_192x176x64_22de42",), (min(tiles_192x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 24: many rows, by wgmma
+    # 25: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
@@ -487,11 +503,11 @@ def candidates(
             k * 24576, tiles_192x256 * k * 896, operands, stores,
         )
         choice = Choice(
-            24, ("wgmma_nn_bf16_192x128x64_bff2bf",), (min(tiles_192x256, sms // 2) * 2,), (),
+            25, ("wgmma_nn_bf16_192x128x64_bff2bf",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 25: many rows, by wgmma
+    # 26: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -503,11 +519,11 @@ def candidates(
             k * 28672, tiles_128x224 * k * 704, operands, stores,
         )
         choice = Choice(
-            25, ("wgmma_nn_bf16_128x224x64_c3d196",), (min(tiles_128x224, sms) * 1,), (),
+            26, ("wgmma_nn_bf16_128x224x64_c3d196",), (min(tiles_128x224, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x176 = -(-m // 128) * -(-n // 176)
-    # 26: many rows, by wgmma
+    # 27: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -520,10 +536,27 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            26, ("wgmma_nn_bf16_128x176x64_6fb880",), (min(tiles_128x176, sms) * 1,), (),
+            27, ("wgmma_nn_bf16_128x176x64_6fb880",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 27: many rows, by wgmma
+    tiles_256x160 = -(-m // 256) * -(-n // 160)
+    # 28: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
+        and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_256x160 + sms // 2 <= 4294967295 and -(-n // 160) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x160x64_288fc0", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
+            k * 20480, tiles_256x160 * k * 832, operands, stores,
+        )
+        choice = Choice(
+            28, ("wgmma_nn_bf16_128x160x64_288fc0",), (min(tiles_256x160, sms // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 29: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -536,11 +569,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            27, ("wgmma_nn_bf16_128x128x64_2624af",), (min(tiles_128x128, sms) * 1,), (),
+            29, ("wgmma_nn_bf16_128x128x64_2624af",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 28: many rows, by wgmma
+    # 30: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -553,11 +586,25 @@ def candidates(
             k * 14336, tiles_128x112 * k * 480, operands, stores,
         )
         choice = Choice(
-            28, ("wgmma_nn_bf16_128x112x64_114409",), (min(tiles_128x112, sms) * 1,), (),
+            30, ("wgmma_nn_bf16_128x112x64_114409",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_64x256 = -(-m // 64) * -(-n // 256)
+    # 31: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_64x256x64_cfa40a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
+            tiles_64x256 * k * 640, operands, stores,
+        )
+        choice = Choice(31, ("wgmma_nn_bf16_64x256x64_cfa40a",), (min(tiles_64x256, sms) * 1,), ())
+        yield Candidate(us, choice)
     tiles_64x160 = -(-m // 64) * -(-n // 160)
-    # 29: many rows, by wgmma
+    # 32: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -569,10 +616,10 @@ def candidates(
             "wgmma_nn_bf16_64x160x64_24ba19", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands, stores,
         )
-        choice = Choice(29, ("wgmma_nn_bf16_64x160x64_24ba19",), (min(tiles_64x160, sms) * 1,), ())
+        choice = Choice(32, ("wgmma_nn_bf16_64x160x64_24ba19",), (min(tiles_64x160, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x112 = -(-m // 64) * -(-n // 112)
-    # 30: many rows, by wgmma
+    # 33: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -584,10 +631,10 @@ def candidates(
             "wgmma_nn_bf16_64x112x64_a3dd26", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
             tiles_64x112 * k * 352, operands, stores,
         )
-        choice = Choice(30, ("wgmma_nn_bf16_64x112x64_a3dd26",), (min(tiles_64x112, sms) * 1,), ())
+        choice = Choice(33, ("wgmma_nn_bf16_64x112x64_a3dd26",), (min(tiles_64x112, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 31: many rows, by wgmma
+    # 34: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -599,9 +646,9 @@ def candidates(
             "wgmma_nn_bf16_128x64x64_22d026", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores,
         )
-        choice = Choice(31, ("wgmma_nn_bf16_128x64x64_22d026",), (min(tiles_128x64, sms) * 1,), ())
+        choice = Choice(34, ("wgmma_nn_bf16_128x64x64_22d026",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 32: many rows, by wgmma
+    # 35: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -613,9 +660,9 @@ def candidates(
             "wgmma_nn_bf16_64x128x64_bf6814", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
-        choice = Choice(32, ("wgmma_nn_bf16_64x128x64_bf6814",), (min(tiles_64x128, sms) * 1,), ())
+        choice = Choice(35, ("wgmma_nn_bf16_64x128x64_bf6814",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 33: many rows, by wgmma
+    # 36: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -627,10 +674,10 @@ def candidates(
             "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(33, ("wgmma_nn_bf16_64x64x64_c3e664",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(36, ("wgmma_nn_bf16_64x64x64_c3e664",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 34: many rows, by wgmma
+    # 37: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -642,10 +689,10 @@ def candidates(
             "wgmma_nn_bf16_64x32x128_a8a071", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores,
         )
-        choice = Choice(34, ("wgmma_nn_bf16_64x32x128_a8a071",), (min(tiles_64x32, sms) * 1,), ())
+        choice = Choice(37, ("wgmma_nn_bf16_64x32x128_a8a071",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 35: many rows, by wgmma
+    # 38: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -657,9 +704,9 @@ def candidates(
             "wgmma_nn_bf16_64x16x128_c2c85c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores,
         )
-        choice = Choice(35, ("wgmma_nn_bf16_64x16x128_c2c85c",), (min(tiles_64x16, sms) * 1,), ())
+        choice = Choice(38, ("wgmma_nn_bf16_64x16x128_c2c85c",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 36: many rows, by mma
+    # 39: many rows, by mma
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -668,18 +715,18 @@ def candidates(
             "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(36, ("mma_nn_bf16_64x64x64_42490e",), (tiles_64x64,), ()))
-    # 37: many rows, by mma
+        yield Candidate(us, Choice(39, ("mma_nn_bf16_64x64x64_42490e",), (tiles_64x64,), ()))
+    # 40: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
-        yield Candidate(us, Choice(37, ("mma_nn_bf16_128x128x64_cd5bbc",), (tiles_128x128,), ()))
-    # 38: A off 16 bytes: copied first
+        yield Candidate(us, Choice(40, ("mma_nn_bf16_128x128x64_cd5bbc",), (tiles_128x128,), ()))
+    # 41: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
@@ -692,14 +739,14 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            38, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            41, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_ace7f9"),
             (-(-pieces_m_k8 // 512), min(tiles_128x256, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 39: A and B off 16 bytes: copied first
+    # 42: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
@@ -712,15 +759,15 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            39, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            42, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_ace7f9"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 40: A off 16 bytes: copied first
+    # 43: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -734,14 +781,14 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            40, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x176x64_6fb880"),
+            43, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x176x64_6fb880"),
             (-(-pieces_m_k8 // 512), min(tiles_128x176, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 41: A and B off 16 bytes: copied first
+    # 44: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms <= 4294967295
         and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -755,15 +802,15 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            41, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x176x64_6fb880"),
+            44, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x176x64_6fb880"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x176, sms) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 42: A off 16 bytes: copied first
+    # 45: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -777,14 +824,14 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            42, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_2624af"),
+            45, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_2624af"),
             (-(-pieces_m_k8 // 512), min(tiles_128x128, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 43: A and B off 16 bytes: copied first
+    # 46: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -798,15 +845,15 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            43, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_2624af"),
+            46, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_2624af"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 44: A off 16 bytes: copied first
+    # 47: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -820,14 +867,14 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            44, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_c3e664"),
+            47, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_c3e664"),
             (-(-pieces_m_k8 // 512), min(tiles_64x64, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 45: A and B off 16 bytes: copied first
+    # 48: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -841,14 +888,14 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            45, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_c3e664"),
+            48, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_c3e664"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 46: A and B off 16 bytes: copied first
+    # 49: A and B off 16 bytes: copied first
     if (
-        pieces_m_k8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
         and tiles_128x128 <= 2147483647
     ):
         us = time(
@@ -860,12 +907,12 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            46, ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_cd5bbc"),
+            49, ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 47: operands off 16 bytes
+    # 50: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
@@ -874,15 +921,15 @@ def candidates(
             "mma_nn_bf16_16x32x128_0f657a", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(47, ("mma_nn_bf16_16x32x128_0f657a",), (tiles_16x32,), ()))
-    # 48: operands off 16 bytes
+        yield Candidate(us, Choice(50, ("mma_nn_bf16_16x32x128_0f657a",), (tiles_16x32,), ()))
+    # 51: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_nn_bf16_16x32x128_f8dcb3", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(48, ("mma_nn_bf16_16x32x128_f8dcb3",), (tiles_16x32,), ()))
-    # 49: operands off 16 bytes
+        yield Candidate(us, Choice(51, ("mma_nn_bf16_16x32x128_f8dcb3",), (tiles_16x32,), ()))
+    # 52: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -891,12 +938,12 @@ def candidates(
             "mma_nn_bf16_64x64x32_504cf0", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(49, ("mma_nn_bf16_64x64x32_504cf0",), (tiles_64x64,), ()))
-    # 50: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(52, ("mma_nn_bf16_64x64x32_504cf0",), (tiles_64x64,), ()))
+    # 53: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(50, ("mma_nn_bf16_64x64x32_782949",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(53, ("mma_nn_bf16_64x64x32_782949",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

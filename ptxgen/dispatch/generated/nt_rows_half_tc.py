@@ -16,7 +16,7 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 128) * 128 if n <= 4096 and k >= 4096 else k))
+    chunk = max(1, min(k, -(-min(-(-k // 8), 2048) // 128) * 128 if n <= 2048 and k >= 4096 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2
@@ -178,7 +178,7 @@ def candidates(
     # 8: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -207,7 +207,7 @@ def candidates(
     # 9: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
         and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
@@ -237,7 +237,7 @@ def candidates(
     # 10: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -264,7 +264,7 @@ def candidates(
     # 11: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
@@ -294,7 +294,7 @@ def candidates(
     # 12: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -321,7 +321,7 @@ def candidates(
     # 13: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
@@ -431,7 +431,23 @@ def candidates(
             20, ("wgmma_nt_bf16_128x256x64_cc9665",), (min(tiles_128x256, sms) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 21: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 256 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_256x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x256x64_7c18c2", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            k * 32768, tiles_256x256 * k * 1024, operands, stores,
+        )
+        choice = Choice(
+            21, ("wgmma_nt_bf16_128x256x64_7c18c2",), (min(tiles_256x256, sms // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 22: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -443,11 +459,11 @@ def candidates(
             k * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         choice = Choice(
-            21, ("wgmma_nt_bf16_192x192x64_f92ad2",), (min(tiles_192x192, sms) * 1,), (),
+            22, ("wgmma_nt_bf16_192x192x64_f92ad2",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x176 = -(-m // 192) * -(-n // 176)
-    # 22: many rows, by wgmma
+    # 23: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -459,11 +475,11 @@ def candidates(
             k * 33792, tiles_192x176 * k * 736, operands, stores,
         )
         choice = Choice(
-            22, ("wgmma_nt_bf16_192x176x64_edea50",), (min(tiles_192x176, sms) * 1,), (),
+            23, ("wgmma_nt_bf16_192x176x64_edea50",), (min(tiles_192x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 23: many rows, by wgmma
+    # 24: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
@@ -475,11 +491,11 @@ def candidates(
             k * 24576, tiles_192x256 * k * 896, operands, stores,
         )
         choice = Choice(
-            23, ("wgmma_nt_bf16_192x128x64_34ddc9",), (min(tiles_192x256, sms // 2) * 2,), (),
+            24, ("wgmma_nt_bf16_192x128x64_34ddc9",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 24: many rows, by wgmma
+    # 25: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -491,11 +507,11 @@ def candidates(
             k * 28672, tiles_128x224 * k * 704, operands, stores,
         )
         choice = Choice(
-            24, ("wgmma_nt_bf16_128x224x64_43a935",), (min(tiles_128x224, sms) * 1,), (),
+            25, ("wgmma_nt_bf16_128x224x64_43a935",), (min(tiles_128x224, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x176 = -(-m // 128) * -(-n // 176)
-    # 25: many rows, by wgmma
+    # 26: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -508,10 +524,27 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            25, ("wgmma_nt_bf16_128x176x64_52336e",), (min(tiles_128x176, sms) * 1,), (),
+            26, ("wgmma_nt_bf16_128x176x64_52336e",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 26: many rows, by wgmma
+    tiles_256x160 = -(-m // 256) * -(-n // 160)
+    # 27: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
+        and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_256x160 + sms // 2 <= 4294967295 and -(-n // 160) * 8 <= 4294967295
+        and k + chunk <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x160x64_bc40e9", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
+            k * 20480, tiles_256x160 * k * 832, operands, stores,
+        )
+        choice = Choice(
+            27, ("wgmma_nt_bf16_128x160x64_bc40e9",), (min(tiles_256x160, sms // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 28: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -524,11 +557,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            26, ("wgmma_nt_bf16_128x128x64_a5844a",), (min(tiles_128x128, sms) * 1,), (),
+            28, ("wgmma_nt_bf16_128x128x64_a5844a",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 27: many rows, by wgmma
+    # 29: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -541,11 +574,25 @@ def candidates(
             k * 14336, tiles_128x112 * k * 480, operands, stores,
         )
         choice = Choice(
-            27, ("wgmma_nt_bf16_128x112x64_9d51a0",), (min(tiles_128x112, sms) * 1,), (),
+            29, ("wgmma_nt_bf16_128x112x64_9d51a0",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_64x256 = -(-m // 64) * -(-n // 256)
+    # 30: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x256x64_749514", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
+            tiles_64x256 * k * 640, operands, stores,
+        )
+        choice = Choice(30, ("wgmma_nt_bf16_64x256x64_749514",), (min(tiles_64x256, sms) * 1,), ())
+        yield Candidate(us, choice)
     tiles_64x160 = -(-m // 64) * -(-n // 160)
-    # 28: many rows, by wgmma
+    # 31: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -557,10 +604,10 @@ def candidates(
             "wgmma_nt_bf16_64x160x64_fe073d", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands, stores,
         )
-        choice = Choice(28, ("wgmma_nt_bf16_64x160x64_fe073d",), (min(tiles_64x160, sms) * 1,), ())
+        choice = Choice(31, ("wgmma_nt_bf16_64x160x64_fe073d",), (min(tiles_64x160, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x112 = -(-m // 64) * -(-n // 112)
-    # 29: many rows, by wgmma
+    # 32: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -572,10 +619,10 @@ def candidates(
             "wgmma_nt_bf16_64x112x64_923bf8", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
             tiles_64x112 * k * 352, operands, stores,
         )
-        choice = Choice(29, ("wgmma_nt_bf16_64x112x64_923bf8",), (min(tiles_64x112, sms) * 1,), ())
+        choice = Choice(32, ("wgmma_nt_bf16_64x112x64_923bf8",), (min(tiles_64x112, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 30: many rows, by wgmma
+    # 33: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -587,9 +634,9 @@ def candidates(
             "wgmma_nt_bf16_128x64x64_6f9421", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores,
         )
-        choice = Choice(30, ("wgmma_nt_bf16_128x64x64_6f9421",), (min(tiles_128x64, sms) * 1,), ())
+        choice = Choice(33, ("wgmma_nt_bf16_128x64x64_6f9421",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 31: many rows, by wgmma
+    # 34: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -601,9 +648,9 @@ def candidates(
             "wgmma_nt_bf16_64x128x64_e83693", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
-        choice = Choice(31, ("wgmma_nt_bf16_64x128x64_e83693",), (min(tiles_64x128, sms) * 1,), ())
+        choice = Choice(34, ("wgmma_nt_bf16_64x128x64_e83693",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 32: many rows, by wgmma
+    # 35: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -615,10 +662,10 @@ def candidates(
             "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(32, ("wgmma_nt_bf16_64x64x64_b3a12d",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(35, ("wgmma_nt_bf16_64x64x64_b3a12d",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 33: many rows, by wgmma
+    # 36: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -630,10 +677,10 @@ def candidates(
             "wgmma_nt_bf16_64x32x128_01af36", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores,
         )
-        choice = Choice(33, ("wgmma_nt_bf16_64x32x128_01af36",), (min(tiles_64x32, sms) * 1,), ())
+        choice = Choice(36, ("wgmma_nt_bf16_64x32x128_01af36",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 34: many rows, by wgmma
+    # 37: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -645,9 +692,9 @@ def candidates(
             "wgmma_nt_bf16_64x16x128_c5954c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores,
         )
-        choice = Choice(34, ("wgmma_nt_bf16_64x16x128_c5954c",), (min(tiles_64x16, sms) * 1,), ())
+        choice = Choice(37, ("wgmma_nt_bf16_64x16x128_c5954c",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 35: many rows, by mma
+    # 38: many rows, by mma
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -656,18 +703,18 @@ def candidates(
             "mma_nt_bf16_64x64x64_93d7f2", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(35, ("mma_nt_bf16_64x64x64_93d7f2",), (tiles_64x64,), ()))
-    # 36: many rows, by mma
+        yield Candidate(us, Choice(38, ("mma_nt_bf16_64x64x64_93d7f2",), (tiles_64x64,), ()))
+    # 39: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
-        yield Candidate(us, Choice(36, ("mma_nt_bf16_128x128x64_beb296",), (tiles_128x128,), ()))
-    # 37: A off 16 bytes: copied first
+        yield Candidate(us, Choice(39, ("mma_nt_bf16_128x128x64_beb296",), (tiles_128x128,), ()))
+    # 40: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
@@ -680,14 +727,14 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            37, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_cc9665"),
+            40, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x256x64_cc9665"),
             (-(-pieces_m_k8 // 512), min(tiles_128x256, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 38: A and B off 16 bytes: copied first
+    # 41: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
@@ -700,15 +747,15 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            38, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_cc9665"),
+            41, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_cc9665"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 39: A off 16 bytes: copied first
+    # 42: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -722,14 +769,14 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            39, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_52336e"),
+            42, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x176x64_52336e"),
             (-(-pieces_m_k8 // 512), min(tiles_128x176, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 40: A and B off 16 bytes: copied first
+    # 43: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms <= 4294967295
         and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -743,15 +790,15 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            40, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x176x64_52336e"),
+            43, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x176x64_52336e"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x176, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 41: A off 16 bytes: copied first
+    # 44: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -765,14 +812,14 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            41, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a5844a"),
+            44, ("realign_b16x1_7953b4", "wgmma_nt_bf16_128x128x64_a5844a"),
             (-(-pieces_m_k8 // 512), min(tiles_128x128, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 42: A and B off 16 bytes: copied first
+    # 45: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -786,15 +833,15 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            42, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_a5844a"),
+            45, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_a5844a"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 43: A off 16 bytes: copied first
+    # 46: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -808,14 +855,14 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            43, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_b3a12d"),
+            46, ("realign_b16x1_7953b4", "wgmma_nt_bf16_64x64x64_b3a12d"),
             (-(-pieces_m_k8 // 512), min(tiles_64x64, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 44: A and B off 16 bytes: copied first
+    # 47: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456
+        and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -829,14 +876,14 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            44, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_b3a12d"),
+            47, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_b3a12d"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 45: A and B off 16 bytes: copied first
+    # 48: A and B off 16 bytes: copied first
     if (
-        pieces_m_k8 * 16 <= 268435456 and pieces_n_k8 * 16 <= 268435456 and chunks <= 1
+        pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824 and chunks <= 1
         and tiles_128x128 <= 2147483647
     ):
         us = time(
@@ -848,12 +895,12 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            45, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_beb296"),
+            48, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_beb296"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 46: operands off 16 bytes
+    # 49: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
@@ -862,15 +909,15 @@ def candidates(
             "mma_nt_bf16_16x32x128_23017e", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(46, ("mma_nt_bf16_16x32x128_23017e",), (tiles_16x32,), ()))
-    # 47: operands off 16 bytes
+        yield Candidate(us, Choice(49, ("mma_nt_bf16_16x32x128_23017e",), (tiles_16x32,), ()))
+    # 50: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_nt_bf16_16x32x128_a132ec", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(47, ("mma_nt_bf16_16x32x128_a132ec",), (tiles_16x32,), ()))
-    # 48: operands off 16 bytes
+        yield Candidate(us, Choice(50, ("mma_nt_bf16_16x32x128_a132ec",), (tiles_16x32,), ()))
+    # 51: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -879,12 +926,12 @@ def candidates(
             "mma_nt_bf16_64x64x32_c5dd78", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(48, ("mma_nt_bf16_64x64x32_c5dd78",), (tiles_64x64,), ()))
-    # 49: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(51, ("mma_nt_bf16_64x64x32_c5dd78",), (tiles_64x64,), ()))
+    # 52: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_nt_bf16_64x64x32_d497a1", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(49, ("mma_nt_bf16_64x64x32_d497a1",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(52, ("mma_nt_bf16_64x64x32_d497a1",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

@@ -147,7 +147,7 @@ def candidates(
     # 6: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -176,7 +176,7 @@ def candidates(
     # 7: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
         and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
         and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
@@ -206,7 +206,7 @@ def candidates(
     # 8: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -233,7 +233,7 @@ def candidates(
     # 9: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
@@ -263,7 +263,7 @@ def candidates(
     # 10: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -290,7 +290,7 @@ def candidates(
     # 11: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
@@ -402,7 +402,23 @@ def candidates(
             18, ("wgmma_tn_bf16_128x256x64_11574b",), (min(tiles_128x256, sms) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 19: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 256 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_256x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x256x64_6ef6e3", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            k * 32768, tiles_256x256 * k * 1024, operands, stores_1,
+        )
+        choice = Choice(
+            19, ("wgmma_tn_bf16_128x256x64_6ef6e3",), (min(tiles_256x256, sms // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 20: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -414,11 +430,11 @@ def candidates(
             k * 36864, tiles_192x192 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            19, ("wgmma_tn_bf16_192x192x64_4c7aeb",), (min(tiles_192x192, sms) * 1,), (),
+            20, ("wgmma_tn_bf16_192x192x64_4c7aeb",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x176 = -(-m // 192) * -(-n // 176)
-    # 20: many rows, by wgmma
+    # 21: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -430,11 +446,11 @@ def candidates(
             k * 33792, tiles_192x176 * k * 736, operands, stores_1,
         )
         choice = Choice(
-            20, ("wgmma_tn_bf16_192x176x64_95c8b0",), (min(tiles_192x176, sms) * 1,), (),
+            21, ("wgmma_tn_bf16_192x176x64_95c8b0",), (min(tiles_192x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 21: many rows, by wgmma
+    # 22: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -446,11 +462,11 @@ def candidates(
             k * 24576, tiles_192x128 * k * 640, operands, stores_1,
         )
         choice = Choice(
-            21, ("wgmma_tn_bf16_192x128x64_bfce63",), (min(tiles_192x128, sms) * 1,), (),
+            22, ("wgmma_tn_bf16_192x128x64_bfce63",), (min(tiles_192x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 22: many rows, by wgmma
+    # 23: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
@@ -462,11 +478,11 @@ def candidates(
             k * 24576, tiles_192x256 * k * 896, operands, stores_1,
         )
         choice = Choice(
-            22, ("wgmma_tn_bf16_192x128x64_69f0f0",), (min(tiles_192x256, sms // 2) * 2,), (),
+            23, ("wgmma_tn_bf16_192x128x64_69f0f0",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 23: many rows, by wgmma
+    # 24: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -478,11 +494,11 @@ def candidates(
             k * 28672, tiles_128x224 * k * 704, operands, stores_1,
         )
         choice = Choice(
-            23, ("wgmma_tn_bf16_128x224x64_1d810d",), (min(tiles_128x224, sms) * 1,), (),
+            24, ("wgmma_tn_bf16_128x224x64_1d810d",), (min(tiles_128x224, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x176 = -(-m // 128) * -(-n // 176)
-    # 24: many rows, by wgmma
+    # 25: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -495,10 +511,10 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            24, ("wgmma_tn_bf16_128x176x64_1bdc9a",), (min(tiles_128x176, sms) * 1,), (),
+            25, ("wgmma_tn_bf16_128x176x64_1bdc9a",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 25: many rows, by wgmma
+    # 26: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -511,11 +527,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            25, ("wgmma_tn_bf16_128x128x64_23f0bb",), (min(tiles_128x128, sms) * 1,), (),
+            26, ("wgmma_tn_bf16_128x128x64_23f0bb",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 26: many rows, by wgmma
+    # 27: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -528,11 +544,25 @@ def candidates(
             k * 14336, tiles_128x112 * k * 480, operands, stores_1,
         )
         choice = Choice(
-            26, ("wgmma_tn_bf16_128x112x64_85aba4",), (min(tiles_128x112, sms) * 1,), (),
+            27, ("wgmma_tn_bf16_128x112x64_85aba4",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_64x256 = -(-m // 64) * -(-n // 256)
+    # 28: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x256x64_8466ae", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
+            tiles_64x256 * k * 640, operands, stores_1,
+        )
+        choice = Choice(28, ("wgmma_tn_bf16_64x256x64_8466ae",), (min(tiles_64x256, sms) * 1,), ())
+        yield Candidate(us, choice)
     tiles_64x160 = -(-m // 64) * -(-n // 160)
-    # 27: many rows, by wgmma
+    # 29: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -544,10 +574,10 @@ def candidates(
             "wgmma_tn_bf16_64x160x64_6f611f", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands, stores_1,
         )
-        choice = Choice(27, ("wgmma_tn_bf16_64x160x64_6f611f",), (min(tiles_64x160, sms) * 1,), ())
+        choice = Choice(29, ("wgmma_tn_bf16_64x160x64_6f611f",), (min(tiles_64x160, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x112 = -(-m // 64) * -(-n // 112)
-    # 28: many rows, by wgmma
+    # 30: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -559,10 +589,10 @@ def candidates(
             "wgmma_tn_bf16_64x112x64_71370b", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
             tiles_64x112 * k * 352, operands, stores_1,
         )
-        choice = Choice(28, ("wgmma_tn_bf16_64x112x64_71370b",), (min(tiles_64x112, sms) * 1,), ())
+        choice = Choice(30, ("wgmma_tn_bf16_64x112x64_71370b",), (min(tiles_64x112, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 29: many rows, by wgmma
+    # 31: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -574,9 +604,9 @@ def candidates(
             "wgmma_tn_bf16_128x64x64_99c7ba", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores_1,
         )
-        choice = Choice(29, ("wgmma_tn_bf16_128x64x64_99c7ba",), (min(tiles_128x64, sms) * 1,), ())
+        choice = Choice(31, ("wgmma_tn_bf16_128x64x64_99c7ba",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 30: many rows, by wgmma
+    # 32: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -588,9 +618,9 @@ def candidates(
             "wgmma_tn_bf16_64x128x64_aa6d1a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores_1,
         )
-        choice = Choice(30, ("wgmma_tn_bf16_64x128x64_aa6d1a",), (min(tiles_64x128, sms) * 1,), ())
+        choice = Choice(32, ("wgmma_tn_bf16_64x128x64_aa6d1a",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 31: many rows, by wgmma
+    # 33: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -602,10 +632,10 @@ def candidates(
             "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(31, ("wgmma_tn_bf16_64x64x64_e568a3",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(33, ("wgmma_tn_bf16_64x64x64_e568a3",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 32: many rows, by wgmma
+    # 34: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -617,10 +647,10 @@ def candidates(
             "wgmma_tn_bf16_64x32x128_b4f1cd", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores_1,
         )
-        choice = Choice(32, ("wgmma_tn_bf16_64x32x128_b4f1cd",), (min(tiles_64x32, sms) * 1,), ())
+        choice = Choice(34, ("wgmma_tn_bf16_64x32x128_b4f1cd",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 33: many rows, by wgmma
+    # 35: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -632,9 +662,9 @@ def candidates(
             "wgmma_tn_bf16_64x16x128_418baa", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores_1,
         )
-        choice = Choice(33, ("wgmma_tn_bf16_64x16x128_418baa",), (min(tiles_64x16, sms) * 1,), ())
+        choice = Choice(35, ("wgmma_tn_bf16_64x16x128_418baa",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 34: many rows, by mma
+    # 36: many rows, by mma
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -643,18 +673,18 @@ def candidates(
             "mma_tn_bf16_64x64x64_f7c4fc", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        yield Candidate(us, Choice(34, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
-    # 35: many rows, by mma
+        yield Candidate(us, Choice(36, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
+    # 37: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(35, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
-    # 36: A off 16 bytes: copied first
+        yield Candidate(us, Choice(37, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
+    # 38: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
@@ -667,14 +697,14 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            36, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
+            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
             (-(-pieces_k_m8 // 512), min(tiles_128x256, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 37: A and B off 16 bytes: copied first
+    # 39: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
@@ -687,15 +717,15 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            37, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_11574b"),
+            39, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_11574b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 38: A off 16 bytes: copied first
+    # 40: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -709,14 +739,14 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_1bdc9a"),
+            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_1bdc9a"),
             (-(-pieces_k_m8 // 512), min(tiles_128x176, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 39: A and B off 16 bytes: copied first
+    # 41: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms <= 4294967295
         and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -730,15 +760,15 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            39, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x176x64_1bdc9a"),
+            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x176x64_1bdc9a"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x176, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 40: A off 16 bytes: copied first
+    # 42: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -752,14 +782,14 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_23f0bb"),
+            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_23f0bb"),
             (-(-pieces_k_m8 // 512), min(tiles_128x128, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 41: A and B off 16 bytes: copied first
+    # 43: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -773,15 +803,15 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_23f0bb"),
+            43, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_23f0bb"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 42: A off 16 bytes: copied first
+    # 44: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -795,14 +825,14 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_e568a3"),
+            44, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_e568a3"),
             (-(-pieces_k_m8 // 512), min(tiles_64x64, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 43: A and B off 16 bytes: copied first
+    # 45: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -816,14 +846,14 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            43, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_e568a3"),
+            45, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_e568a3"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 44: A and B off 16 bytes: copied first
+    # 46: A and B off 16 bytes: copied first
     if (
-        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
         and tiles_128x128 <= 2147483647
     ):
         us = time(
@@ -835,12 +865,12 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            44, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
+            46, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 45: operands off 16 bytes
+    # 47: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_8x32 <= 2147483647
@@ -849,8 +879,8 @@ def candidates(
             "mma_tn_bf16_8x32x256_9756ff", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             tiles_8x32 * k * 80, operands, stores_1,
         )
-        yield Candidate(us, Choice(45, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
-    # 46: operands off 16 bytes
+        yield Candidate(us, Choice(47, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
+    # 48: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
@@ -859,15 +889,15 @@ def candidates(
             "mma_tn_bf16_16x32x128_c2d4c1", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(46, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
-    # 47: operands off 16 bytes
+        yield Candidate(us, Choice(48, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
+    # 49: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_2dc9f7", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(47, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
-    # 48: operands off 16 bytes
+        yield Candidate(us, Choice(49, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
+    # 50: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -876,12 +906,12 @@ def candidates(
             "mma_tn_bf16_64x64x32_0b3d6b", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        yield Candidate(us, Choice(48, ("mma_tn_bf16_64x64x32_0b3d6b",), (tiles_64x64,), ()))
-    # 49: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(50, ("mma_tn_bf16_64x64x32_0b3d6b",), (tiles_64x64,), ()))
+    # 51: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(49, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(51, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

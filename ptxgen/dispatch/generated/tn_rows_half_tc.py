@@ -16,7 +16,7 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 128) * 128 if n <= 4096 and k >= 4096 else k))
+    chunk = max(1, min(k, -(-min(-(-k // 8), 2048) // 128) * 128 if n <= 2048 and k >= 4096 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2
@@ -178,7 +178,7 @@ def candidates(
     # 8: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
         and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -207,7 +207,7 @@ def candidates(
     # 9: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
         and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
@@ -237,7 +237,7 @@ def candidates(
     # 10: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -264,7 +264,7 @@ def candidates(
     # 11: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
@@ -294,7 +294,7 @@ def candidates(
     # 12: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
@@ -321,7 +321,7 @@ def candidates(
     # 13: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
@@ -432,7 +432,23 @@ def candidates(
             20, ("wgmma_tn_bf16_128x256x64_11574b",), (min(tiles_128x256, sms) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 21: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 256 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_256x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x256x64_6ef6e3", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            k * 32768, tiles_256x256 * k * 1024, operands, stores,
+        )
+        choice = Choice(
+            21, ("wgmma_tn_bf16_128x256x64_6ef6e3",), (min(tiles_256x256, sms // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 22: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -444,11 +460,11 @@ def candidates(
             k * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         choice = Choice(
-            21, ("wgmma_tn_bf16_192x192x64_4c7aeb",), (min(tiles_192x192, sms) * 1,), (),
+            22, ("wgmma_tn_bf16_192x192x64_4c7aeb",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x176 = -(-m // 192) * -(-n // 176)
-    # 22: many rows, by wgmma
+    # 23: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -460,11 +476,11 @@ def candidates(
             k * 33792, tiles_192x176 * k * 736, operands, stores,
         )
         choice = Choice(
-            22, ("wgmma_tn_bf16_192x176x64_95c8b0",), (min(tiles_192x176, sms) * 1,), (),
+            23, ("wgmma_tn_bf16_192x176x64_95c8b0",), (min(tiles_192x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 23: many rows, by wgmma
+    # 24: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
@@ -476,11 +492,11 @@ def candidates(
             k * 24576, tiles_192x128 * k * 640, operands, stores,
         )
         choice = Choice(
-            23, ("wgmma_tn_bf16_192x128x64_bfce63",), (min(tiles_192x128, sms) * 1,), (),
+            24, ("wgmma_tn_bf16_192x128x64_bfce63",), (min(tiles_192x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 24: many rows, by wgmma
+    # 25: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
@@ -492,11 +508,11 @@ def candidates(
             k * 24576, tiles_192x256 * k * 896, operands, stores,
         )
         choice = Choice(
-            24, ("wgmma_tn_bf16_192x128x64_69f0f0",), (min(tiles_192x256, sms // 2) * 2,), (),
+            25, ("wgmma_tn_bf16_192x128x64_69f0f0",), (min(tiles_192x256, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 25: many rows, by wgmma
+    # 26: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -508,11 +524,11 @@ def candidates(
             k * 28672, tiles_128x224 * k * 704, operands, stores,
         )
         choice = Choice(
-            25, ("wgmma_tn_bf16_128x224x64_1d810d",), (min(tiles_128x224, sms) * 1,), (),
+            26, ("wgmma_tn_bf16_128x224x64_1d810d",), (min(tiles_128x224, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x176 = -(-m // 128) * -(-n // 176)
-    # 26: many rows, by wgmma
+    # 27: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -525,10 +541,10 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            26, ("wgmma_tn_bf16_128x176x64_1bdc9a",), (min(tiles_128x176, sms) * 1,), (),
+            27, ("wgmma_tn_bf16_128x176x64_1bdc9a",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 27: many rows, by wgmma
+    # 28: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -541,11 +557,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            27, ("wgmma_tn_bf16_128x128x64_23f0bb",), (min(tiles_128x128, sms) * 1,), (),
+            28, ("wgmma_tn_bf16_128x128x64_23f0bb",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 28: many rows, by wgmma
+    # 29: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -558,11 +574,25 @@ def candidates(
             k * 14336, tiles_128x112 * k * 480, operands, stores,
         )
         choice = Choice(
-            28, ("wgmma_tn_bf16_128x112x64_85aba4",), (min(tiles_128x112, sms) * 1,), (),
+            29, ("wgmma_tn_bf16_128x112x64_85aba4",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_64x256 = -(-m // 64) * -(-n // 256)
+    # 30: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
+        and -(-n // 256) * 8 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x256x64_8466ae", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
+            tiles_64x256 * k * 640, operands, stores,
+        )
+        choice = Choice(30, ("wgmma_tn_bf16_64x256x64_8466ae",), (min(tiles_64x256, sms) * 1,), ())
+        yield Candidate(us, choice)
     tiles_64x160 = -(-m // 64) * -(-n // 160)
-    # 29: many rows, by wgmma
+    # 31: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -574,10 +604,10 @@ def candidates(
             "wgmma_tn_bf16_64x160x64_6f611f", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands, stores,
         )
-        choice = Choice(29, ("wgmma_tn_bf16_64x160x64_6f611f",), (min(tiles_64x160, sms) * 1,), ())
+        choice = Choice(31, ("wgmma_tn_bf16_64x160x64_6f611f",), (min(tiles_64x160, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x112 = -(-m // 64) * -(-n // 112)
-    # 30: many rows, by wgmma
+    # 32: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -589,10 +619,10 @@ def candidates(
             "wgmma_tn_bf16_64x112x64_71370b", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
             tiles_64x112 * k * 352, operands, stores,
         )
-        choice = Choice(30, ("wgmma_tn_bf16_64x112x64_71370b",), (min(tiles_64x112, sms) * 1,), ())
+        choice = Choice(32, ("wgmma_tn_bf16_64x112x64_71370b",), (min(tiles_64x112, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 31: many rows, by wgmma
+    # 33: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -604,9 +634,9 @@ def candidates(
             "wgmma_tn_bf16_128x64x64_99c7ba", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores,
         )
-        choice = Choice(31, ("wgmma_tn_bf16_128x64x64_99c7ba",), (min(tiles_128x64, sms) * 1,), ())
+        choice = Choice(33, ("wgmma_tn_bf16_128x64x64_99c7ba",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 32: many rows, by wgmma
+    # 34: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -618,9 +648,9 @@ def candidates(
             "wgmma_tn_bf16_64x128x64_aa6d1a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores,
         )
-        choice = Choice(32, ("wgmma_tn_bf16_64x128x64_aa6d1a",), (min(tiles_64x128, sms) * 1,), ())
+        choice = Choice(34, ("wgmma_tn_bf16_64x128x64_aa6d1a",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 33: many rows, by wgmma
+    # 35: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -632,10 +662,10 @@ def candidates(
             "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(33, ("wgmma_tn_bf16_64x64x64_e568a3",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(35, ("wgmma_tn_bf16_64x64x64_e568a3",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 34: many rows, by wgmma
+    # 36: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -647,10 +677,10 @@ def candidates(
             "wgmma_tn_bf16_64x32x128_b4f1cd", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores,
         )
-        choice = Choice(34, ("wgmma_tn_bf16_64x32x128_b4f1cd",), (min(tiles_64x32, sms) * 1,), ())
+        choice = Choice(36, ("wgmma_tn_bf16_64x32x128_b4f1cd",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 35: many rows, by wgmma
+    # 37: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -662,9 +692,9 @@ def candidates(
             "wgmma_tn_bf16_64x16x128_418baa", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores,
         )
-        choice = Choice(35, ("wgmma_tn_bf16_64x16x128_418baa",), (min(tiles_64x16, sms) * 1,), ())
+        choice = Choice(37, ("wgmma_tn_bf16_64x16x128_418baa",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 36: many rows, by mma
+    # 38: many rows, by mma
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -673,18 +703,18 @@ def candidates(
             "mma_tn_bf16_64x64x64_f7c4fc", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(36, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
-    # 37: many rows, by mma
+        yield Candidate(us, Choice(38, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
+    # 39: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores,
         )
-        yield Candidate(us, Choice(37, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
-    # 38: A off 16 bytes: copied first
+        yield Candidate(us, Choice(39, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
+    # 40: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and chunks <= 1 and sms >= 1
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
@@ -697,14 +727,14 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
+            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
             (-(-pieces_k_m8 // 512), min(tiles_128x256, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 39: A and B off 16 bytes: copied first
+    # 41: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
     ):
@@ -717,15 +747,15 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores,
         )
         choice = Choice(
-            39, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_11574b"),
+            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_11574b"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 40: A off 16 bytes: copied first
+    # 42: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -739,14 +769,14 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_1bdc9a"),
+            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x176x64_1bdc9a"),
             (-(-pieces_k_m8 // 512), min(tiles_128x176, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 41: A and B off 16 bytes: copied first
+    # 43: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms <= 4294967295
         and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -760,15 +790,15 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores,
         )
         choice = Choice(
-            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x176x64_1bdc9a"),
+            43, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x176x64_1bdc9a"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x176, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 42: A off 16 bytes: copied first
+    # 44: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -782,14 +812,14 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_23f0bb"),
+            44, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_23f0bb"),
             (-(-pieces_k_m8 // 512), min(tiles_128x128, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 43: A and B off 16 bytes: copied first
+    # 45: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
         and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -803,15 +833,15 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            43, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_23f0bb"),
+            45, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_23f0bb"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 44: A off 16 bytes: copied first
+    # 46: A off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
         and k + chunk <= 4294967295
@@ -825,14 +855,14 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            44, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_e568a3"),
+            46, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_e568a3"),
             (-(-pieces_k_m8 // 512), min(tiles_64x64, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 45: A and B off 16 bytes: copied first
+    # 47: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
-        and pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456
+        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
         and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
@@ -846,14 +876,14 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores,
         )
         choice = Choice(
-            45, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_e568a3"),
+            47, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_e568a3"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 46: A and B off 16 bytes: copied first
+    # 48: A and B off 16 bytes: copied first
     if (
-        pieces_k_m8 * 16 <= 268435456 and pieces_k_n8 * 16 <= 268435456 and chunks <= 1
+        pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
         and tiles_128x128 <= 2147483647
     ):
         us = time(
@@ -865,12 +895,12 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores,
         )
         choice = Choice(
-            46, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
+            48, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 47: operands off 16 bytes
+    # 49: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_8x32 <= 2147483647
@@ -879,8 +909,8 @@ def candidates(
             "mma_tn_bf16_8x32x256_9756ff", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             tiles_8x32 * k * 80, operands, stores,
         )
-        yield Candidate(us, Choice(47, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
-    # 48: operands off 16 bytes
+        yield Candidate(us, Choice(49, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
+    # 50: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
@@ -889,15 +919,15 @@ def candidates(
             "mma_tn_bf16_16x32x128_c2d4c1", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(48, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
-    # 49: operands off 16 bytes
+        yield Candidate(us, Choice(50, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
+    # 51: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_2dc9f7", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores,
         )
-        yield Candidate(us, Choice(49, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
-    # 50: operands off 16 bytes
+        yield Candidate(us, Choice(51, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
+    # 52: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -906,12 +936,12 @@ def candidates(
             "mma_tn_bf16_64x64x32_0b3d6b", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        yield Candidate(us, Choice(50, ("mma_tn_bf16_64x64x32_0b3d6b",), (tiles_64x64,), ()))
-    # 51: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(52, ("mma_tn_bf16_64x64x32_0b3d6b",), (tiles_64x64,), ()))
+    # 53: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(51, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(53, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

@@ -15,7 +15,7 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-min(-(-k // 8), 4096) // 128) * 128 if n <= 4096 and k >= 4096 else k))
+    chunk = max(1, min(k, -(-min(-(-k // 8), 2048) // 128) * 128 if n <= 2048 and k >= 4096 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2

@@ -318,4 +318,4 @@ def edge_shapes(spec):
     columns = [bn + 1, 1, 2 * bn + 3, max(bn - 1, 2), bn]
     lengths = [bk + 1, 1, (stages + 2) * bk + 3, bk, 0, max(bk - 1, 2), stages * bk]
     shapes = [(rows[i % 5], columns[(2 * i + i // 5) % 5], lengths[i % 7]) for i in range(35)]
-    return [*dict.fromkeys(shapes), (bm + 1, bn + 3, 2085), (3, 5, 4100), (2, bn, 2048)]
+    return [*dict.fromkeys(shapes), (bm + 1, bn + 3, 2085), (bm + 3, 5, 4100), (2, bn, 2048)]

@@ -190,7 +190,7 @@ def test_every_way_to_work_takes_batches(name):
         check_forced(name, (2, 3), (3,), shape),
         check_forced(name, (2, 1), (3,), shape, odd=1),
     ]
-    if spec.family == "wgmma" and spec.split == "none":
+    if spec.family == "wgmma" and spec.split in ("none", "serial"):
         tiles = spec.tiles.evaluate(dict(zip("MNK", shape, strict=True)))
         assert grids == [(6 * tiles * spec.ctas, 1, 1)] * 2
     else:
@@ -199,7 +199,7 @@ def test_every_way_to_work_takes_batches(name):
 
 def test_more_tiles_than_clusters():
     """A persistent kernel's CTAs go from the tiles of one matrix to those of others."""
-    name = min(name for name in BATCHED if name.startswith("wgmma_nn_bf16_64x16"))
+    name = min(name for name in BATCHED if name.startswith("wgmma_nn_bf16_64x16x"))
     assert check_forced(name, (67,), (67,), (8, 24, 8)) == (SMS, 1, 1)
 
 
@@ -247,7 +247,7 @@ def test_a_batch_shares_the_gpu():
 
 
 def test_more_tiles_than_are_counted_are_refused():
-    spec = SPECS[min(name for name in BATCHED if name.startswith("wgmma_nn_bf16_64x16"))]
+    spec = SPECS[min(name for name in BATCHED if name.startswith("wgmma_nn_bf16_64x16x"))]
     one, largest = {"M": 1, "N": 16, "K": 8, "SMS": SMS}, (BATCH_MAX, BATCH_MAX)
     assert spec.launched(1, largest, one) == (SMS, 1, 1)
     with pytest.raises(SpecError, match="work"):

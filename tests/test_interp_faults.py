@@ -60,7 +60,7 @@ PICKED = {
     "slices of TN": simt(layout="TN", split="slices"),
     "big": simt(copy="transpose", bm=128, bn=128, tn=8, split="none"),
     "persistent": simt(persistent=True),
-    "workspace": simt(copy="vector", split="workspace"),
+    "workspace": simt(layout="TN", bm=64, split="workspace"),
 }
 """A kernel of every way to copy, split and synchronise."""
 

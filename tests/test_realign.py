@@ -163,12 +163,12 @@ def test_through_the_library():
     rng = np.random.default_rng(SEED)
     x, w = operand(rng, (2, 37), "normal", "bf16"), operand(rng, (37, 11), "normal", "bf16")
     names = [n for n in REALIGNED if ROUTES[n].main.dtype == "bf16"]
-    both = next(n for n in names if n.startswith("realign_ab+mma_nn"))
+    both = next(n for n in names if n.startswith("realign_ab+wgmma_nn_bf16_64x64"))
     first = ROUTES[both].kernels[0].name
     with ptxgen.use_device(CpuDevice()):
         for rows in (x, x[:1]):
             same_bits(ptxgen.linear(rows, w, kernel=both), reference.linear(rows, w), spec=both)
         with pytest.raises(OptionError, match=r"only serves with others.*realign_ab"):
             ptxgen.linear(x, w, kernel=first)
-        with pytest.raises(OptionError, match="it requires 16 <= ALIGN_A"):
-            ptxgen.linear(x, w, kernel=both.replace("realign_ab", "realign_b"))
+        with pytest.raises(OptionError, match="it requires 16 <= ALIGN_B"):
+            ptxgen.linear(x, w, kernel=both.replace("realign_ab", "realign_a"))

@@ -178,7 +178,7 @@ def _granular(length: Expr, unit: int = 16) -> Expr:
 ROWS = Plan(
     "rows",
     select(
-        ((N <= 4096) & (K >= 2048)) | ((N <= 512) & (K >= 1024)),
+        (N <= 4096) & (K >= select(N <= 512, 1024, 2048)),
         _granular(minimum(ceil_div(K, 8), 1024)),
         K,
     ),

@@ -27,9 +27,9 @@ def linear_dgrad(
         ``dy`` ``[..., N]``; ``w`` ``[K, N]`` (``layout="kn"``) or ``[N, K]`` (``"nk"``); the result
         ``[..., K]``. N = 0 gives zeros.
     Bits
-        The contracts of :func:`ptxgen.linear`, summed over n ascending: ``fma/1`` in chunks whose
-        length depends on (N, K) only (:data:`ptxgen.numerics.contract.ROWS`), ``tc16/1`` in one
-        chain.
+        The contracts of :func:`ptxgen.linear`, summed over n ascending: ``fma/2`` in chunks whose
+        length depends on (N, K) only (:data:`ptxgen.numerics.contract.ROWS`), ``tc16/2`` likewise
+        (:data:`ptxgen.numerics.contract.TC_ROWS`).
         :func:`ptxgen.reference.linear_dgrad` returns the same bits.
 
     Dtypes, storage, the other arguments and errors are those of :func:`ptxgen.linear`.

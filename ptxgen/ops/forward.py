@@ -33,17 +33,17 @@ def linear(
         float32, or bfloat16 or float16, the same for x and w. ``bias`` has theirs or is float32; so
         does the result: theirs unless ``out`` or ``out_dtype`` say ``"float32"``.
     Tiers
-        ``"simt"``: FMA units, contract ``fma/1``; all dtypes. ``"tc"``: tensor cores, contract
-        ``tc16/1``; 16-bit dtypes. ``"auto"``: simt for float32, else tc.
+        ``"simt"``: FMA units, contract ``fma/2``; all dtypes. ``"tc"``: tensor cores, contract
+        ``tc16/2``; 16-bit dtypes. ``"auto"``: simt for float32, else tc.
     Storage
         Rows may be strided. Transposed views (``x.T``, ``w.T``) are recognised and cost nothing.
         Any alignment of whole elements is served; 16 bytes are fastest. All bits are the same.
     Bits
-        ``fma/1``: for each output ``acc = fma(x[k], w[k], acc)`` in f32 from +0.0, k ascending, in
+        ``fma/2``: for each output ``acc = fma(x[k], w[k], acc)`` in f32 from +0.0, k ascending, in
         chunks whose length depends on (N, K) only (:data:`ptxgen.numerics.contract.ROWS`), chunks
-        added ascending. ``tc16/1``: ``acc = dot16(x[k:k+16], w[k:k+16], acc)``, k ascending, one
-        chain, whose bits depend on the GPU's architecture
-        (:data:`ptxgen.numerics.contract.TENSOR_CORES`). Both:
+        added ascending. ``tc16/2``: ``acc = dot16(x[k:k+16], w[k:k+16], acc)``, k ascending, in
+        chunks likewise (:data:`ptxgen.numerics.contract.TC_ROWS`); its bits depend on the GPU's
+        architecture (:data:`ptxgen.numerics.contract.TENSOR_CORES`). Both:
         then ``+ bias``, one rounding in f32; then the activation, a fixed sequence of f32 steps
         (relu is exact; docs/contracts.md has the largest errors of the others); then one rounding
         to the result's dtype. A row of the result depends on its row of x, and on no other row nor

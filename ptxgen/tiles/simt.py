@@ -1,4 +1,4 @@
-"""The f32 kernels on the FMA units, contract fma/1.
+"""The f32 kernels on the FMA units, contract fma/2.
 
 How to read a line: ``_gemm(layout, tile, thread, lanes, warps, stages, copies)`` is a CTA tile
 BM x BN x BK, the outputs per thread, the lanes of a warp, the warps of a slice, the stages

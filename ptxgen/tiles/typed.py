@@ -1,4 +1,4 @@
-"""The bf16 and f16 kernels on the FMA units, contract fma/1 on exactly upcast operands.
+"""The bf16 and f16 kernels on the FMA units, contract fma/2 on exactly upcast operands.
 
 ``auto`` never takes this tier: it is for debugging, and for bits in which no tensor core has a
 say. So a layout has one kernel a regime, and operands off 16 bytes are the filler's

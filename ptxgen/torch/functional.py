@@ -59,7 +59,7 @@ def linear(
     Every gradient is summed in f32 and rounded once, to the dtype of what it belongs to (of w,
     not of what autocast made of it). dx is ``linear_dgrad``; dW is ``linear_wgrad``; the bias's is
     the sum of dy's rows, in the order of ``linear_wgrad`` with a column of ones for x (contract
-    ``fma/1``). Activations other than relu are differentiated at ``x · W + bias`` in f32, which the
+    ``fma/2``). Activations other than relu are differentiated at ``x · W + bias`` in f32, which the
     backward pass computes again. Gradients can be differentiated again.
 
     If w or bias requires grad and has an attribute ``main_grad`` (float32, of its shape), its

@@ -16,8 +16,7 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     chunk_part_1 = -(-min(-(-k // 8), 1024) // 16) * 16
-    chunk_part_2 = chunk_part_1 if n <= 4096 and k >= 2048 or (n <= 512 and k >= 1024) else k
-    chunk = max(1, min(k, chunk_part_2))
+    chunk = max(1, min(k, chunk_part_1 if n <= 4096 and (1024 if n <= 512 else 2048) <= k else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 4
     stores = m * n * 4

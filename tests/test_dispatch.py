@@ -29,7 +29,7 @@ from ptxgen.tiles import TABLES as ALL
 from ptxgen.tiles.tunings import serving, tunings
 
 SEED = 20_240_607
-PROBLEMS = 100_000
+EVALUATIONS = 25_000
 FUNCTIONS = [(t, archs[0]) for t in emit.tables() for archs in t.classes]
 Problem = dict[str, int]
 
@@ -97,9 +97,9 @@ def compare(table: Table, arch: str, function: Dispatch, problems: int) -> set[i
     ("table", "arch"), FUNCTIONS, ids=[f"{t.module}-{a}" for t, a in FUNCTIONS]
 )
 def test_code_agrees_with_the_table(table: Table, arch: str) -> None:
-    """100,000 problems in all, crowded at the borders of the predicates."""
+    """Problems crowded at the borders of the predicates, the fewer the more routes they ask."""
     found = functions_of(TABLES[table.key])[arch]
-    taken = compare(table, arch, found, -(-PROBLEMS // len(FUNCTIONS)))
+    taken = compare(table, arch, found, -(-EVALUATIONS // len(table.routes)))
     assert len(taken) > 1 or len(table.routes) == 1, f"only {taken} were taken"
 
 
@@ -338,7 +338,7 @@ def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tie
     least, most = min(alignments(dtype)), max(alignments(dtype))
     for n, k in WEIGHTS:
         chunks, scratch = set(), set()
-        for m in (1, 2, 3, 8, 31, 32, 33, 64, 100, 128, 129, 1000, 4096, 65536, DIM_MAX):
+        for m in (1, 8, 33, 129, 4096, DIM_MAX):
             for arch, sms, gpu in DEVICES:
                 for align in ((least, most), (most, least), (most, most)):
                     problem = pose(op, (m, n, k), dtype, align, {"layout": layout, "tier": tier})

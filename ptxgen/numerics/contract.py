@@ -215,7 +215,11 @@ BATCH64 = Plan(
 
 TC_ROWS = Plan(
     "rows",
-    select((N <= 2048) & (K >= 4096), _granular(minimum(ceil_div(K, 8), 2048), 128), K),
+    select(
+        (N <= 2048) & (K >= maximum(6 * N, 4096)),
+        _granular(minimum(ceil_div(K, 8), 2048), 128),
+        K,
+    ),
     batch_invariant=True,
 )
 """Chunks of an eighth, but of at most 2048, rounded up to 128, where a row has few outputs and a

@@ -16,7 +16,8 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-min(-(-k // 8), 2048) // 128) * 128 if n <= 2048 and k >= 4096 else k))
+    chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
+    chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
     stores = m * n * 2

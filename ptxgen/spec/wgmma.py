@@ -398,22 +398,26 @@ class WgmmaSpec(GemmSpec):
             terms += [CHUNKS <= self.cluster_k, self.grid <= GRID_MAX]
         else:
             terms.append(SMS >= self.ctas)
-        terms += [value <= limit for _, value, limit in self.index_bounds]
+        terms += [value <= limit for _, value, limit in self.asked_bounds]
         return all_of(terms)
 
     @property
-    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+    def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        """The index bounds that do not hold for all sizes."""
         high, wide = self.bm * self.cluster_m, self.bn * self.cluster_n
-        bounds = [
+        return (
             ("tile_m * BM and the rows of a tile, as coordinates", M + high, COORDINATE_MAX),
             ("tile_n * BN and the columns of a tile, as coordinates", N + wide, COORDINATE_MAX),
             ("k and the steps of a stage, as coordinates", K + self.bk, COORDINATE_MAX),
             ("work + clusters", self.work + self.at_once, INDEX_MAX),
-            ("GROUP * tiles_n", ceil_div(N, wide) * self.raster, INDEX_MAX),
-        ]
-        if self.split == "serial":
-            bounds.append(("begin + chunk", K + CHUNK, INDEX_MAX))
-        return tuple(bounds)
+        )
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        wide = self.bn * self.cluster_n
+        band = ("GROUP * tiles_n", ceil_div(N, wide) * self.raster, INDEX_MAX)
+        ends = (("begin + chunk", K + CHUNK, INDEX_MAX),) if self.split == "serial" else ()
+        return (*self.asked_bounds, band, *ends)
 
     def runs_on(self, arch: str) -> bool:
         """Only on sm_90: later architectures have other instructions."""

@@ -28,7 +28,6 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
         and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 // 8 <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_64x64x64_145e00", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
@@ -62,7 +61,7 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_nn_bf16_192x192x64_8b73ed", "wgmma", 1, sms, tiles_192x192 * chunks,
@@ -84,7 +83,7 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_nn_bf16_128x128x64_256900", "wgmma", 1, sms, tiles_128x128 * chunks,
@@ -105,7 +104,7 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_nn_bf16_64x64x64_c9b75f", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
@@ -182,7 +181,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -211,8 +210,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
@@ -241,7 +239,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -268,8 +266,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
@@ -298,7 +295,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -325,8 +322,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and tiles_64x64 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
@@ -434,7 +430,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
@@ -450,7 +445,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 256 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_256x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
+        and tiles_256x256 + sms // 2 <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_128x256x64_6aec84", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
@@ -465,7 +460,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_192x192x64_96475d", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
@@ -481,7 +475,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms <= 4294967295
-        and -(-n // 176) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_192x176x64_22de42", "wgmma", 1, sms, tiles_192x176, -(-k // 64),
@@ -497,7 +490,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
+        and tiles_192x256 + sms // 2 <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_192x128x64_bff2bf", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
@@ -513,7 +506,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_128x224x64_c3d196", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
@@ -529,8 +521,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x176 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_128x176x64_6fb880", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
@@ -546,8 +537,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
         and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_256x160 + sms // 2 <= 4294967295 and -(-n // 160) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_256x160 + sms // 2 <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_128x160x64_288fc0", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
@@ -562,8 +552,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
@@ -579,8 +568,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295 and -(-n // 112) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x112 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_128x112x64_114409", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
@@ -596,7 +584,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_64x256x64_cfa40a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
@@ -610,8 +597,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x160 + sms <= 4294967295 and -(-n // 160) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x160 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_64x160x64_24ba19", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
@@ -625,8 +611,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x112 + sms <= 4294967295 and -(-n // 112) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x112 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_64x112x64_a3dd26", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
@@ -640,8 +625,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x64 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_128x64x64_22d026", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
@@ -654,8 +638,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x128 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_64x128x64_bf6814", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
@@ -668,8 +651,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
@@ -683,8 +665,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295 and -(-n // 32) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x32 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_64x32x128_a8a071", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
@@ -698,8 +679,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295 and -(-n // 16) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x16 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nn_bf16_64x16x128_c2c85c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
@@ -729,7 +709,7 @@ def candidates(
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -749,7 +729,7 @@ def candidates(
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
@@ -770,8 +750,7 @@ def candidates(
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x176 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -792,7 +771,6 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms <= 4294967295
-        and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
@@ -813,8 +791,7 @@ def candidates(
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -835,7 +812,6 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
@@ -856,8 +832,7 @@ def candidates(
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -878,7 +853,6 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),

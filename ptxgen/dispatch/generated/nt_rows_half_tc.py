@@ -28,7 +28,6 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
         and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 // 8 <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
@@ -62,7 +61,7 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_nt_bf16_192x192x64_57279f", "wgmma", 1, sms, tiles_192x192 * chunks,
@@ -84,7 +83,7 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_nt_bf16_128x128x64_a9c1af", "wgmma", 1, sms, tiles_128x128 * chunks,
@@ -105,7 +104,7 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_nt_bf16_64x64x64_468391", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
@@ -182,7 +181,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -211,8 +210,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
@@ -241,7 +239,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -268,8 +266,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
@@ -298,7 +295,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -325,8 +322,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and tiles_64x64 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
@@ -422,7 +418,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
@@ -438,7 +433,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 256 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_256x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
+        and tiles_256x256 + sms // 2 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_128x256x64_7c18c2", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
@@ -453,7 +448,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_192x192x64_f92ad2", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
@@ -469,7 +463,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms <= 4294967295
-        and -(-n // 176) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_192x176x64_edea50", "wgmma", 1, sms, tiles_192x176, -(-k // 64),
@@ -485,7 +478,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
+        and tiles_192x256 + sms // 2 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_192x128x64_34ddc9", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
@@ -501,7 +494,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_128x224x64_43a935", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
@@ -517,8 +509,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x176 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_128x176x64_52336e", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
@@ -534,8 +525,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
         and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_256x160 + sms // 2 <= 4294967295 and -(-n // 160) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_256x160 + sms // 2 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_128x160x64_bc40e9", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
@@ -550,8 +540,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
@@ -567,8 +556,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295 and -(-n // 112) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x112 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_128x112x64_9d51a0", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
@@ -584,7 +572,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x256x64_749514", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
@@ -598,8 +585,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x160 + sms <= 4294967295 and -(-n // 160) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x160 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x160x64_fe073d", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
@@ -613,8 +599,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x112 + sms <= 4294967295 and -(-n // 112) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x112 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x112x64_923bf8", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
@@ -628,8 +613,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x64 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_128x64x64_6f9421", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
@@ -642,8 +626,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x128 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x128x64_e83693", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
@@ -656,8 +639,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
@@ -671,8 +653,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295 and -(-n // 32) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x32 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x32x128_01af36", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
@@ -686,8 +667,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295 and -(-n // 16) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x16 + sms <= 4294967295
     ):
         us = time(
             "wgmma_nt_bf16_64x16x128_c5954c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
@@ -717,7 +697,7 @@ def candidates(
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -737,7 +717,7 @@ def candidates(
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
@@ -758,8 +738,7 @@ def candidates(
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x176 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -780,7 +759,6 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms <= 4294967295
-        and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
@@ -801,8 +779,7 @@ def candidates(
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -823,7 +800,6 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
@@ -844,8 +820,7 @@ def candidates(
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_1,
@@ -866,7 +841,6 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),

@@ -28,7 +28,6 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and chunks <= 8
         and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 + sms * 2 // 8 <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_86b3ab", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
@@ -62,7 +61,7 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
@@ -84,7 +83,7 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
@@ -105,7 +104,7 @@ def candidates(
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
@@ -182,7 +181,7 @@ def candidates(
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
@@ -211,8 +210,7 @@ def candidates(
         and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms <= 4294967295 and -(-n // 192) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and tiles_192x192 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
@@ -241,7 +239,7 @@ def candidates(
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
@@ -268,8 +266,7 @@ def candidates(
         and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and tiles_128x128 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
@@ -298,7 +295,7 @@ def candidates(
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
@@ -325,8 +322,7 @@ def candidates(
         and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and stores_1 <= 268435456 and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 * chunks + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and tiles_64x64 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
@@ -423,7 +419,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-        and -(-n // 256) * 16 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
@@ -439,7 +434,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 256 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_256x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
+        and tiles_256x256 + sms // 2 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x256x64_6ef6e3", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
@@ -454,7 +449,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
-        and -(-n // 192) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_192x192x64_4c7aeb", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
@@ -470,7 +464,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x176 + sms <= 4294967295
-        and -(-n // 176) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_192x176x64_95c8b0", "wgmma", 1, sms, tiles_192x176, -(-k // 64),
@@ -486,7 +479,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_192x128x64_bfce63", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
@@ -502,7 +494,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x256 + sms // 2 <= 4294967295 and -(-n // 256) * 8 <= 4294967295
+        and tiles_192x256 + sms // 2 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_192x128x64_69f0f0", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
@@ -518,7 +510,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
-        and -(-n // 224) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x224x64_1d810d", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
@@ -534,8 +525,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x176 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x176x64_1bdc9a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
@@ -550,8 +540,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
@@ -567,8 +556,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295 and -(-n // 112) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x112 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x112x64_85aba4", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
@@ -584,7 +572,6 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
-        and -(-n // 256) * 8 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x256x64_8466ae", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
@@ -598,8 +585,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x160 + sms <= 4294967295 and -(-n // 160) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x160 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x160x64_6f611f", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
@@ -613,8 +599,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x112 + sms <= 4294967295 and -(-n // 112) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x112 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x112x64_71370b", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
@@ -628,8 +613,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x64 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_128x64x64_99c7ba", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
@@ -642,8 +626,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x128 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x128x64_aa6d1a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
@@ -656,8 +639,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
@@ -671,8 +653,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295 and -(-n // 32) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x32 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x32x128_b4f1cd", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
@@ -686,8 +667,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295 and -(-n // 16) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x16 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x16x128_418baa", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
@@ -717,7 +697,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
@@ -737,7 +717,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
         and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and -(-n // 256) * 16 <= 4294967295
+        and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
@@ -758,8 +738,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms <= 4294967295 and -(-n // 176) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x176 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
@@ -780,7 +759,6 @@ def candidates(
         and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 176 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x176 + sms <= 4294967295
-        and -(-n // 176) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
@@ -801,8 +779,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
@@ -823,7 +800,6 @@ def candidates(
         and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-        and -(-n // 128) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
@@ -844,8 +820,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
@@ -866,7 +841,6 @@ def candidates(
         and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-        and -(-n // 64) * 8 <= 4294967295 and k + chunk <= 4294967295
     ):
         us = time(
             "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),

@@ -37,8 +37,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and -(-n // 128) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tt_bf16_128x128x64_94debd", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
@@ -52,8 +51,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
         and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295 and -(-n // 64) * 8 <= 4294967295
-        and k + chunk <= 4294967295
+        and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
             "wgmma_tt_bf16_64x64x64_bc6edf", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,

@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptxgen import reference
+    from ptxgen import int4, reference
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -70,6 +70,7 @@ __all__ = [
     "autotune",
     "devices",
     "explain",
+    "int4",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
@@ -97,8 +98,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "reference":
-        return importlib.import_module("ptxgen.reference")
+    if name in ("int4", "reference"):
+        return importlib.import_module(f"ptxgen.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES.get(name, "ptxgen.errors")), name)

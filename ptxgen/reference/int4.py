@@ -48,7 +48,7 @@ def int4_gemm(
 
     left, right = (int4.unpack(arrays[x], dtype).astype(np.float64) for x in "ab")
     # Sums below 2^53: as exact as in int32.
-    sums = (left @ (right.T if layout == "rcr" else right)).astype(np.int32)
+    sums: NDArray[np.int32] = (left @ (right.T if layout == "rcr" else right)).astype(np.int32)
     if wanted == "int32":
         return sums
     value: F32 = mul(sums.astype(np.float32), single(alpha))
@@ -58,7 +58,10 @@ def int4_gemm(
         value = add(value, arrays["bias"].astype(np.float32))
     if epilogue in int4.EPILOGUES[2:]:
         value = activate(epilogue, value)
-    return value if wanted == "float32" else int4.pack(quantise(value, dtype), dtype)
+    if wanted == "float32":
+        return value
+    packed: Array = int4.pack(quantise(value, dtype), dtype)
+    return packed
 
 
 def single(x: float) -> np.float32:

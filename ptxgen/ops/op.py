@@ -21,11 +21,15 @@ from ptxgen.spec import Problem
 
 
 class Result(NamedTuple):
-    """What one result is to be; ``read``: whether the operation also reads what is there."""
+    """What one result is to be; ``read``: whether the operation also reads what is there;
+    ``over``: the argument that its memory may be, exactly, since kernels read each element of that
+    before they write it.
+    """
 
     shape: tuple[int, ...]
     dtype: str
     read: bool = False
+    over: str = ""
 
 
 class Reading(Protocol):

@@ -176,7 +176,7 @@ def careful(
     )
     reading = op.read(_as_computed(call), named, dtypes)
     written = tuple(
-        call.output(r.shape, r.dtype, targets[name], read=r.read, name=name)
+        call.output(r.shape, r.dtype, targets[name], read=r.read, over=r.over, name=name)
         for name, r in zip(signature.results, reading.results, strict=True)
     )
     problem = reading.problem(written)

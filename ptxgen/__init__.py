@@ -1,7 +1,7 @@
 """ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
-:func:`logsumexp`.
+:func:`logsumexp`; of 4-bit integers :func:`int4.gemm`.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.

@@ -33,8 +33,8 @@ BIAS_I32, OUT_I32, OUT_F32, ACTIVATION_SHIFT = 1, 2, 4, 8
 activation's code."""
 
 COPIES = {"vector": 16, "bytes": 1}
-"""How operands reach shared memory, and the alignment that it takes, in bytes: 16 bytes at a time by
-cp.async, or by single ones through registers."""
+"""How operands reach shared memory, and the alignment that it takes, in bytes: 16 bytes at a time
+by cp.async, or by single ones through registers."""
 WIDENINGS = {"shift": 16, "extend": 1}
 """What an element is multiplied by when it becomes 8 bits: it is moved to the upper half, or has
 its sign extended."""
@@ -140,7 +140,8 @@ class Int4Spec(KernelSpec):
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         for x in "mnk":
             extent, unit = getattr(self, f"b{x}"), getattr(self, f"warps_{x}") * BLOCK
-            check(unit > 0 == extent % unit, name, f"warps_{x} x {BLOCK} divides b{x}", unit, extent)
+            what = f"warps_{x} x {BLOCK} divides b{x}"
+            check(unit > 0 and extent % unit == 0, name, what, unit, extent)
         for side in (self.a, self.b):
             at_once = self.threads // side.vectors
             even = self.threads % side.vectors == 0 and side.rows % max(at_once, 1) == 0
@@ -253,13 +254,13 @@ class Int4Spec(KernelSpec):
         )
 
     @property
-    def largest(self) -> Expr:
-        """The largest magnitude that an accumulator may get."""
-        return K * (self.element.product * self.scale)
+    def largest(self) -> int:
+        """The largest magnitude that a step of k may add to an accumulator."""
+        return self.element.product * self.scale
 
     @property
     def requires(self) -> Expr:
-        terms = [self.largest <= int4.SUM_MAX] if self.scale > 1 else []
+        terms = [int4.SUM_MAX // self.largest >= K] if self.scale > 1 else []
         aligned = COPIES[self.copy]
         return all_of((*terms, *(a >= aligned for a in (ALIGN_A, ALIGN_B) if aligned > 1)))
 
@@ -269,7 +270,7 @@ class Int4Spec(KernelSpec):
             ("m0 + BM", ceil_div(M, self.bm) * self.bm, INDEX_MAX),
             ("n0 + BN", ceil_div(N, self.bn) * self.bn, INDEX_MAX),
             ("k + BK - 1, and (step + STAGES) * BK", K + self.bk * self.stages, INDEX_MAX),
-            ("magnitude of an accumulator", self.largest, int4.SUM_MAX),
+            ("magnitude of an accumulator", K * self.largest, int4.SUM_MAX),
         )
 
     @property

@@ -16,23 +16,20 @@ def candidates(
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 0: few rows or few outputs
-    if (
-        k * 16384 <= 2147483647 and align_a >= 16 and align_b >= 16
-        and (m <= 32 or tiles_64x64 < sms)
-    ):
+    if k <= 131071 and align_a >= 16 and align_b >= 16 and (m <= 32 or tiles_64x64 < sms):
         choice = Choice(0, ("int4_rrr_s4_32x32x512_6d8a20",), (min(tiles_32x32, 2147483647),), ())
         yield Candidate(0.0, choice)
         return
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 1: many outputs
-    if k * 16384 <= 2147483647 and align_a >= 16 and align_b >= 16 and sms <= tiles_128x128:
+    if k <= 131071 and align_a >= 16 and align_b >= 16 and sms <= tiles_128x128:
         choice = Choice(
             1, ("int4_rrr_s4_128x128x256_144284",), (min(tiles_128x128, 2147483647),), (),
         )
         yield Candidate(0.0, choice)
         return
     # 2: outputs for small tiles
-    if k * 16384 <= 2147483647 and align_a >= 16 and align_b >= 16:
+    if k <= 131071 and align_a >= 16 and align_b >= 16:
         choice = Choice(2, ("int4_rrr_s4_64x64x256_533042",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(0.0, choice)
         return

@@ -64,13 +64,8 @@ def pose(
         raise ShapeError(f"{op} is given {len(sizes)} sizes; takes {', '.join(names)}")
     named = {name: _integer(name, size) for name, size in zip(names, sizes, strict=True)}
     given = {name: value for name, value in options.items() if value is not None}
-    if "dtype" in row.signature.options:  # of the elements, which memory knows nothing of
-        given |= {} if dtype is None else {"dtype": dtype}
-        of = short = row.options(given)["dtype"]
-        itemsize = 1
-    else:
-        of = name_of("float32" if dtype is None else dtype)
-        short, itemsize = DTYPES[of], ITEMSIZE[DTYPES[of]]
+    of, itemsize = operands(row, dtype)
+    taken = row.options({**given, "dtype": of} if "dtype" in row.signature.options else given)
     aligns = (align,) if isinstance(align, int) else tuple(align)
     legal = [a for a in (1, *ALIGNMENT.values) if a >= itemsize]
     if not set(aligns) <= set(legal):
@@ -78,7 +73,19 @@ def pose(
             f"align is {align!r}; operands of {of} are aligned to {', '.join(map(str, legal))} "
             "bytes"
         )
-    return row.pose(Question(named, short, row.options(given), aligns))
+    return row.pose(Question(named, DTYPES.get(of, of), taken, aligns))
+
+
+def operands(row: Op, dtype: Any, what: str = "dtype") -> tuple[str, int]:
+    """The dtype of a row's operands, where ``dtype`` is asked for, and bytes of an item.
+
+    Where it is an option it is that of elements, of which memory, in bytes, knows nothing.
+    """
+    option = row.signature.options.get("dtype")
+    if option is not None:
+        return option.default if dtype is None else dtype, 1
+    found = name_of("float32" if dtype is None else dtype, what)
+    return found, ITEMSIZE[DTYPES[found]]
 
 
 def row_of(op: str) -> Op:

@@ -18,6 +18,7 @@ from ptxgen import int4, reference
 from ptxgen.dispatch import choose, emit
 from ptxgen.dispatch.prove import prove, prove_source
 from ptxgen.errors import OptionError, ShapeError, SpecError, UncoveredError
+from ptxgen.interp.run.profile import Profiler
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS, SUM_MAX, VARIANTS
 from ptxgen.ops import OPS
 from ptxgen.runtime.arrays import ArrayView
@@ -191,6 +192,19 @@ def test_schedules_do_not_matter(name):
     case = int4_cases.cases(name)[1]
     for settings in ({"seed": 5}, {"early": True}):
         int4_cases.check(name, case, CpuDevice(**settings))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_tiles_are_copied_and_read_without_bank_conflicts(name):
+    spec, observer = SPECS[name], Profiler()
+    b = (spec.bn, spec.bk // 2) if spec.layout == "rcr" else (spec.bk, spec.bn // 2)
+    with ptxgen.use_device(CpuDevice(observer=observer)):
+        int4.gemm(np.zeros((spec.bm, spec.bk // 2), np.uint8), np.zeros(b, np.uint8),
+                  dtype=spec.dtype, layout=spec.layout, kernel=name)  # fmt: skip
+    sites = [s for s in observer.kernels({})[0].sites if s.space == "shared"]
+    tiles = [s for s in sites if s.kind != "load" or s.name.startswith("ldmatrix")]
+    assert {s.name.partition(".")[0] for s in tiles} >= {"ldmatrix", "st"}
+    assert [s for s in tiles if s.excess] == []
 
 
 # -- proofs -------------------------------------------------------------------------------

@@ -63,9 +63,9 @@ def space(dtype: str) -> Space:
 class Side:
     """An operand's tile in shared memory: ``rows`` of ``vectors`` vectors, as they lie in memory.
 
-    Row r lies at place ``order`` (a formula in C++), so that the 8 rows of a matrix of ldmatrix are
-    neighbours; vector v of place p at ``v ^ (p >> shift & mask)``, so that they lie in different
-    banks.
+    A place has row ``order`` (a formula in C++), so that the 8 rows of a matrix of ldmatrix are
+    neighbours; vector v of place p lies at ``v ^ (p >> shift & mask)``, so that they are in
+    different banks.
     """
 
     rows: int
@@ -198,7 +198,7 @@ class Int4Spec(KernelSpec):
     @property
     def a(self) -> Side:
         """A's tile, along k."""
-        return Side(self.bm, self.bk // BLOCK, "row")
+        return Side(self.bm, self.bk // BLOCK, "place")
 
     @property
     def b(self) -> Side:
@@ -207,9 +207,10 @@ class Int4Spec(KernelSpec):
         matrices whose rows 2t and 2t + 1 are k's of t.
         """
         if self.layout == "rcr":
-            return Side(self.bn, self.bk // BLOCK, "row / 32 * 32 + row % 4 * 8 + row / 4 % 8")
-        of_k = "row % 2 * 16 + row / 4 % 2 * 8 + row / 8 % 4 * 2 + row / 2 % 2"
-        return Side(self.bk, self.bn // BLOCK, f"row / 32 * 32 + {of_k}")
+            order = "place / 32 * 32 + place % 8 * 4 + place / 8 % 4"
+            return Side(self.bn, self.bk // BLOCK, order)
+        of_k = "place / 2 % 4 * 8 + place / 8 % 2 * 4 + place % 2 * 2 + place / 16 % 2"
+        return Side(self.bk, self.bn // BLOCK, f"place / 32 * 32 + {of_k}")
 
     @property
     def stage(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import int4_cases
 import numpy as np
@@ -19,8 +20,9 @@ from ptxgen.dispatch import choose, emit
 from ptxgen.dispatch.prove import prove, prove_source
 from ptxgen.errors import OptionError, ShapeError, SpecError, UncoveredError
 from ptxgen.interp.run.profile import Profiler
-from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS, SUM_MAX, VARIANTS
+from ptxgen.numerics.int4 import ELEMENTS, GEMM, LAYOUTS, SUM_MAX, VARIANTS
 from ptxgen.ops import OPS
+from ptxgen.ops.run import hot_path
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.int4 import Int4Spec
@@ -71,6 +73,45 @@ def test_out_may_be_c_and_nothing_else():
     buffer = np.zeros((6, 10), np.uint8)
     with pytest.raises(ShapeError, match="out shares memory with c"):
         int4.gemm(given["a"], given["b"], buffer[1:], layout="rrr", out=buffer[:-1])
+
+
+class Tensor:
+    """As much of a tensor as the hot path asks for."""
+
+    requires_grad = False
+
+    def __init__(self, ptr, key="[2, 8]"):
+        self.ptr, self.key = ptr, key
+
+    def data_ptr(self):
+        return self.ptr
+
+
+@pytest.mark.parametrize(
+    ("out", "fires"),
+    [
+        (Tensor(96), True),  # beside C
+        (Tensor(64), True),  # C itself
+        (Tensor(64, "[4, 4]"), False),  # where C is, and of another shape
+        (Tensor(72), False),  # a part of C
+        (Tensor(0), False),  # A itself
+    ],
+)
+def test_the_hot_path_lets_out_be_c(out, fires):
+    entry = SimpleNamespace(
+        sizes=(16, 16, 16, 0, 16), grad_enabled=bool, index=0, fire=lambda *given: given[-1]
+    )
+    namespace = {
+        "tensors": {Tensor},
+        "optional": {Tensor, type(None)},
+        "find": lambda key: entry,
+        "torch_key": lambda tensor: tensor.key,
+        "torch_current": lambda index: 0,
+        "careful": lambda *given: "careful",
+    }
+    exec(hot_path(GEMM), namespace)
+    found = namespace["call"](Tensor(0), Tensor(32), Tensor(64), None, out, None, ())
+    assert (found is out) == fires
 
 
 @pytest.mark.parametrize("out", ["int32", "float32", "s4", "uint8", np.int32])

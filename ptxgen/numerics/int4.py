@@ -94,6 +94,7 @@ GEMM = Signature(
         "beta": Option(0.0, kind="float"),
         "out_dtype": Option(),
     },
+    over={"out": "c"},
 )
 
 

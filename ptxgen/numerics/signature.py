@@ -56,7 +56,9 @@ class Signature:
     ``arguments``: the arrays, in order, of which those in ``optional`` may be None; ``results``
     likewise (the names of the arguments that say where to write). ``forms``: of all of these, for
     each way that the option "layout" may be (the only key is "" where there is no such option).
-    ``sizes``: the names of its sizes, in the order in which people give them.
+    ``sizes``: the names of its sizes, in the order in which people give them. ``over``: of results,
+    the argument that its memory may be, as a whole: kernels read each element of that before they
+    write it.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Signature:
     sizes: tuple[str, ...]
     optional: frozenset[str] = frozenset()
     options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
+    over: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def infer(self, shapes: Mapping[str, Shape], layout: str = "") -> Inferred:
         """Sizes and results from the arguments' ``shapes`` (those that are given, by name).

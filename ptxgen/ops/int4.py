@@ -87,7 +87,7 @@ def read(
         sizes,
         (alignment("a", views["a"], pitches["a"]), alignment("b", views["b"], pitches["b"])),
         told,
-        (Result(shape(sizes["M"], sizes["N"], wanted), wanted, over="c"),),
+        (Result(shape(sizes["M"], sizes["N"], wanted), wanted),),
     )
 
 

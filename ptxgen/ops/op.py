@@ -21,15 +21,11 @@ from ptxgen.spec import Problem
 
 
 class Result(NamedTuple):
-    """What one result is to be; ``read``: whether the operation also reads what is there;
-    ``over``: the argument that its memory may be, exactly, since kernels read each element of that
-    before they write it.
-    """
+    """What one result is to be; ``read``: whether the operation also reads what is there."""
 
     shape: tuple[int, ...]
     dtype: str
     read: bool = False
-    over: str = ""
 
 
 class Reading(Protocol):

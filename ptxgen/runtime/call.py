@@ -56,7 +56,7 @@ class Call:
         out: Any = None,
         *,
         read: bool = False,
-        over: str = "",
+        over: str | None = None,
         name: str = "out",
     ) -> ArrayView:
         """The array to write: ``out`` after checking it, or a new one of the caller's kind.
@@ -97,7 +97,7 @@ class Call:
         return arrays.view(array, name), lambda: array
 
     def _given(
-        self, name: str, shape: tuple[int, ...], dtype: str, out: Any, over: str
+        self, name: str, shape: tuple[int, ...], dtype: str, out: Any, over: str | None
     ) -> ArrayView:
         if arrays.framework_of(out) == "jax":
             raise ShapeError(f"{name} is a JAX array, which is immutable; leave {name}= away")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import int4_cases
 import numpy as np
 from bits import KINDS, operand, same_bits
 from interp_launch import KERNELS, SEED, Case, admits, oracle, run
@@ -21,6 +22,7 @@ from ptxgen.numerics import rows as numerics
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
+from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.tiles import SPECS
 
@@ -201,5 +203,6 @@ def rows(name: str) -> list[Check]:
 
 MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     GemmSpec: products,
+    Int4Spec: int4_cases.products,
     LogSumExpSpec: rows,
 }

@@ -16,7 +16,7 @@ from ptxgen.ops.launch import launch
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, GemmSpec, Problem
 from ptxgen.tiles import TABLES
 
-POISON = {8: 0x7FF8A5A5A5A5A5A5, 4: 0x7FC5A5A5, 2: 0x7FE5}
+POISON = {8: 0x7FF8A5A5A5A5A5A5, 4: 0x7FC5A5A5, 2: 0x7FE5, 1: 0xA5}
 """A NaN, in what lies beside a result; by bytes of an element."""
 BAND = 64
 """Elements before and behind a result."""
@@ -53,7 +53,7 @@ class Matrix:
 
     def __init__(self, memory, name, shape, values=None, *, dtype="f32", pitch=0, offset=0, band=0):
         rows, columns = shape
-        kind = NUMPY[dtype]
+        kind = NUMPY.get(dtype) or np.dtype(dtype)
         self.itemsize = item = kind.itemsize
         self.memory, self.pitch = memory, max(pitch, columns, 1)
         size = (rows - 1) * self.pitch + columns if rows * columns else 0

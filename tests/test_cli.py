@@ -94,7 +94,7 @@ def test_usage_errors_are_status_2(run) -> None:
         status, out, err = run(*argv)
         assert (status, out) == (2, "") and "usage: ptxgen" in err
     assert run("explain", "linear", 1, 1, 1, "--align", 5)[0] == 2
-    assert "takes 2, 4, 8 or 16" in run("explain", "linear", 1, 1, 1, "--align", "x")[2]
+    assert "takes 1, 2, 4, 8 or 16" in run("explain", "linear", 1, 1, 1, "--align", "x")[2]
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -333,6 +333,17 @@ def test_build_for_a_model(run, cache: Path) -> None:
     said = err.splitlines()[0]
     assert said.startswith("linear 1..40 4800 66 kn float16 on NVIDIA H200 (sm_90, 132 SMs): ")
     assert said.endswith(f"40 problems, served by {len(built)} kernels")
+
+
+def test_build_for_elements_that_no_array_has(run, cache: Path) -> None:
+    status, out, err = run("build", "--for", "int4_gemm", "1..3", 64, 66, "--layout", "rrr")
+    expected = [  # rows of 66 elements are 33 bytes, and a row alone is aligned
+        explain("int4_gemm", m, 64, 66, layout="rrr", align=(align, 16)).winner.name
+        for m, align in ((1, 16), (2, 1))
+    ]
+    built = [line.split()[0] for line in out.splitlines()[1:-1]]
+    assert status == 0 and built == expected and len(set(built)) == 2
+    assert err.startswith("int4_gemm 1..3 64 66 rrr s4 on NVIDIA H200")
 
 
 @pytest.mark.parametrize(

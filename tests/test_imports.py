@@ -30,6 +30,7 @@ ROOMS = (
     "interp",
     "runtime",
     "ops",
+    "int4",
     "torch",
     "cli",
     "bench",

@@ -84,9 +84,65 @@ def test_mma(dtype, arch):
             same_bits(got, np.array(expected, np.float32), seed=SEED, what=f"warp {w}, row {m}")
 
 
+# PTX ISA, "Matrix Fragments for mma.m16n8k32", 8-bit integers.
+def a8_place(lane, i):
+    row = lane // 4 + (0 if i < 4 or 8 <= i < 12 else 8)
+    return row, lane % 4 * 4 + i % 4 + (16 if i >= 8 else 0)
+
+
+def b8_place(lane, i):
+    return lane % 4 * 4 + i % 4 + (16 if i >= 4 else 0), lane // 4
+
+
+def fragments8(matrix, place, count):
+    """Registers of four bytes of matrices ``[warps, rows, columns]``."""
+    out = np.zeros((count, len(matrix), 32, 4), np.uint8)
+    for lane in range(32):
+        for i in range(4 * count):
+            row, column = place(lane, i)
+            out[i // 4, :, lane, i % 4] = matrix[:, row, column].view(np.uint8)
+    return list(out.view(np.uint32)[..., 0])
+
+
+@pytest.mark.parametrize("of_b", ["s8", "u8"])
+@pytest.mark.parametrize("of_a", ["s8", "u8"])
+def test_mma_of_bytes(of_a, of_b):
+    """Sums are Python's, modulo 2^32; accumulators start near both ends."""
+    rng = np.random.default_rng(SEED)
+    warps = 3
+    kinds = {"s8": np.int8, "u8": np.uint8}
+
+    def drawn(shape, kind):
+        ends = np.iinfo(kinds[kind])
+        values = rng.integers(ends.min, ends.max, shape, endpoint=True)
+        return np.where(rng.random(shape) < 0.3, ends.min, values).astype(kinds[kind])
+
+    a, b = drawn((warps, 16, 32), of_a), drawn((warps, 32, 8), of_b)
+    c = rng.choice(np.array([-(2**31), 2**31 - 1, 0, -77]), (warps, 16, 8)).astype(np.int32)
+    c_registers = [np.zeros((warps, 32), np.int32) for _ in range(4)]
+    for lane in range(32):
+        for i in range(4):
+            c_registers[i][:, lane] = c[(slice(None), *c_place(lane, i))]
+    made = tensor.mma(instruction(f"mma.sync.aligned.m16n8k32.row.col.s32.{of_a}.{of_b}.s32"))
+    assert (made.factor, made.sum, made.counts) == ("b32", "s32", (4, 2, 4))
+    d = made.run(fragments8(a, a8_place, 4), fragments8(b, b8_place, 2), c_registers, "sm_80")
+    for w in range(warps):
+        for lane in range(32):
+            for i in range(4):
+                m, n = c_place(lane, i)
+                exact = int(c[w, m, n]) + sum(
+                    int(x) * int(y) for x, y in zip(a[w, m], b[w, :, n], strict=True)
+                )
+                assert d[i][w, lane] == (exact + 2**31) % 2**32 - 2**31, (w, m, n)
+                assert d[i].dtype == np.int32
+
+
 @pytest.mark.parametrize(
     "name",
     [
+        "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32",
+        "mma.sync.aligned.m16n8k32.row.col.s32.s4.s4.s32",
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.f32",
         "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32",
         "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
         "mma.sync.aligned.m16n8k16.row.row.f32.bf16.bf16.f32",

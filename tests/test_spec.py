@@ -403,8 +403,10 @@ def test_formulas_read_problem_variables_only(name: str) -> None:
     assert spec.requires.boolean and not spec.grid.boolean
     for formula in (spec.requires, spec.grid, *spec.scratch.values()):
         assert formula.variables() <= known
-    # Indices are unsigned; those that a tensor map takes, for M, N and K, are signed.
-    limits = {INDEX_MAX, COORDINATE_MAX} if spec.abi.maps else {INDEX_MAX}
+    # Indices are unsigned; those that a tensor map takes, for M, N and K, are signed, and so are
+    # the accumulators of integers.
+    signed = spec.abi.maps or spec.contract.accumulator == "s32"
+    limits = {INDEX_MAX, COORDINATE_MAX} if signed else {INDEX_MAX}
     for text, largest, limit in spec.index_bounds:
         assert text and largest.variables() <= known and limit in limits
     assert spec.threads % 32 == 0 and spec.shared_bytes >= 0

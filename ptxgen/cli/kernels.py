@@ -92,7 +92,7 @@ def add_commands(commands: Any) -> None:
         help="just the kernels that serve an operation of these sizes, each a number or a range "
         "such as 1..32, for contiguous operands on the GPU that there is, or an H200",
     )
-    command.add_argument("--dtype", default="float32", help="with --for (default: %(default)s)")
+    command.add_argument("--dtype", help="with --for (default: float32; of int4_gemm: s4)")
     command.add_argument("--tier", default="auto", help="with --for (default: %(default)s)")
     command.add_argument("--layout", help="with --for: kn or nk (matmul: nn, nt, tn, tt)")
     command.set_defaults(run=_build)
@@ -413,41 +413,41 @@ def _build(arguments: argparse.Namespace) -> None:
 def _serving(arguments: argparse.Namespace) -> list[str]:
     """The names of the kernels that serve the problems of --for; says how many they are."""
     from ptxgen.dispatch import choose
-    from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
     from ptxgen.numerics.signature import LEAD
-    from ptxgen.ops.explaining import pose, row_of
+    from ptxgen.ops.explaining import operands, pose, row_of
     from ptxgen.ops.launch import architecture
     from ptxgen.runtime import default_device
 
     if arguments.spec or arguments.arch:
         raise OptionError("--for says itself which kernels; it takes no SPEC and no --arch")
     op, *sizes = arguments.problems
-    signature = row_of(op).signature
+    row = row_of(op)
+    signature = row.signature
     ranges = [_sizes(text) for text in sizes]
     problems = math.prod(each.stop - each.start for each in ranges)
     if problems > _PROBLEMS_MAX:
         raise OptionError(f"--for: {problems} problems; takes up to {_PROBLEMS_MAX}")
-    dtype = name_of(arguments.dtype, "--dtype")
+    dtype, itemsize = operands(row, arguments.dtype, "--dtype")
     options = {
         name: getattr(arguments, name)
         for name in ("layout", "tier")
         if getattr(arguments, name) not in (None, "auto")
     }
-    layout = row_of(op).options(options).get("layout", "")
-    operands = [name for name in signature.arguments if name not in signature.optional]
+    layout = row.options(options).get("layout", "")
+    given = [name for name in signature.arguments if name not in signature.optional]
     device = default_device()
     arch = architecture(device)
 
     def alignment(shape: tuple[int, ...]) -> int:
         """Of a contiguous operand; one row has no distance from another."""
         alone = math.prod(shape[:-1]) == 1
-        return 16 if alone else math.gcd(shape[-1] * ITEMSIZE[DTYPES[dtype]], 16)
+        return 16 if alone else math.gcd(shape[-1] * itemsize, 16)
 
     found: dict[str, None] = {}
     for problem in itertools.product(*ranges):
         named = dict(zip(signature.sizes, problem, strict=False))
         shapes = (
-            signature.shapes(named, layout, (named.get(LEAD, 1),), operands)
+            signature.shapes(named, layout, (named.get(LEAD, 1),), given)
             if len(named) == len(signature.sizes)
             else ()  # refused below
         )

@@ -28,7 +28,7 @@ def add_commands(commands: Any) -> None:
     command.add_argument(
         "--layout", help="kn or nk (matmul: nn, nt, tn, tt); default: the first of these"
     )
-    command.add_argument("--dtype", default="float32", help="(default: %(default)s)")
+    command.add_argument("--dtype", help="(default: float32; of int4_gemm: s4)")
     command.add_argument("--tier", default="auto", help="simt, tc or auto (default: %(default)s)")
     command.add_argument("--arch", help="such as sm_80 (default: --gpu's, or sm_90)")
     command.add_argument(
@@ -45,7 +45,7 @@ def add_commands(commands: Any) -> None:
         type=_align,
         default=16,
         metavar="A[,B]",
-        help="alignment of the operands: 2 (of 16 bits only), 4, 8 or 16 bytes (default: "
+        help="alignment of the operands: 1 (int4_gemm), 2 (of 16 bits), 4, 8 or 16 bytes (default: "
         "%(default)s)",
     )
     command.add_argument(
@@ -77,8 +77,8 @@ def add_commands(commands: Any) -> None:
 
 def _align(text: str) -> int | tuple[int, int]:
     words = text.split(",")
-    if len(words) > 2 or not {"2", "4", "8", "16"}.issuperset(words):
-        raise argparse.ArgumentTypeError(f"takes 2, 4, 8 or 16, or two of them, not {text!r}")
+    if len(words) > 2 or not {"1", "2", "4", "8", "16"}.issuperset(words):
+        raise argparse.ArgumentTypeError(f"takes 1, 2, 4, 8 or 16, or two of them, not {text!r}")
     numbers = [int(word) for word in words]
     return (numbers[0], numbers[1]) if len(numbers) == 2 else numbers[0]
 

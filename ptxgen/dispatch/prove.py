@@ -40,7 +40,7 @@ from ptxgen.dispatch.emit import Table
 from ptxgen.dispatch.solver import Interval, Linear
 from ptxgen.errors import SpecError
 from ptxgen.expr import FALSE, Expr, all_of, any_of, var
-from ptxgen.spec import DIM_MAX, GRID_MAX, SCRATCH_MAX, SIZE, SMS_MAX, Domain, OneOf, Space
+from ptxgen.spec import DIM_MAX, GRID_MAX, SCRATCH_MAX, SMS_MAX, Domain, OneOf, Space
 
 EFFORT_PER_GOAL = 20_000_000
 """In z3's resource units, of which it spends one to ten million a second."""
@@ -568,6 +568,7 @@ def shapes(space: Space, formulas: Iterable[Expr], seed: int) -> Iterator[Shape]
     constants = sorted({c for f in formulas for c in _constants(f) if c > 0})
     borders = {b + d for b in (*constants, *(1 << e for e in range(32))) for d in (-1, 0, 1)}
     near = sorted(b for b in borders if 1 <= b <= DIM_MAX)
+    domains = space.domains
     sms = [1, 2, 80, 84, 108, 114, 128, 132, 142, 148, 170, SMS_MAX]
 
     def dimension() -> int:
@@ -577,8 +578,8 @@ def shapes(space: Space, formulas: Iterable[Expr], seed: int) -> Iterator[Shape]
         return rng.randint(1, 300) if kind < 0.7 else int(2 ** rng.uniform(0, 31))
 
     def value(name: str, domain: Domain) -> int:
-        if domain == SIZE:
-            return min(dimension(), DIM_MAX)
+        if name in space.sizes:
+            return min(max(dimension(), domain.low), domain.high)
         if isinstance(domain, OneOf):
             return rng.choice(domain.values)
         if name == "SMS" and rng.random() < 0.8:
@@ -591,7 +592,7 @@ def shapes(space: Space, formulas: Iterable[Expr], seed: int) -> Iterator[Shape]
             fixed, moved = rng.sample(space.sizes, 2)
             bound = rng.choice(constants) * (shape["SMS"] if rng.random() < 0.5 else 1)
             moved_to = bound // shape[fixed] + rng.choice((-1, 0, 1))
-            shape[moved] = max(1, min(moved_to, DIM_MAX))
+            shape[moved] = max(domains[moved].low, min(moved_to, domains[moved].high))
         yield shape
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ptxgen.errors import DtypeError
@@ -14,19 +15,19 @@ SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)
 """A dtype's name in specs, from that or from its full name."""
 
 
-def name_of(dtype: Any, what: str = "dtype") -> str:
+def name_of(dtype: Any, what: str = "dtype", known: Iterable[str] = DTYPES) -> str:
     """The full name of a dtype, such as ``"float32"``.
 
     Takes a name, in full or as in specs, and what NumPy, ml_dtypes, PyTorch, CuPy and JAX call a
     dtype (``numpy.float32``, ``numpy.dtype("float32")``, ``torch.float32``). Raises DtypeError for
-    everything else, which calls the argument ``what``.
+    everything else that is not ``known``, which calls the argument ``what``.
     """
     text = _text(dtype)
-    for long, short in DTYPES.items():
-        if text in (long, short):
+    for long in known:
+        if text in (long, DTYPES.get(long)):
             return long
     raise DtypeError(
-        f"{what} is {dtype!r}; takes {', '.join(map(repr, DTYPES))}, or the dtype of that name of "
+        f"{what} is {dtype!r}; takes {', '.join(map(repr, known))}, or the dtype of that name of "
         "NumPy, ml_dtypes, PyTorch, CuPy or JAX"
     )
 

@@ -2,8 +2,9 @@
 
 A shape is written as a form: ``"... K"`` is any number of leading dimensions, which together count
 as the size M, and a last one, K; ``"K N"`` is a matrix; ``"* K N"`` is a batch of them, whose
-leading dimensions broadcast against those of other arguments, as NumPy's do. The library, the
-oracles and PyTorch's fake kernels all infer shapes here.
+leading dimensions broadcast against those of other arguments, as NumPy's do. ``"M K/2"`` is a
+matrix whose items hold two elements each along K, which therefore is even. The library, the oracles
+and PyTorch's fake kernels all infer shapes here.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class Signature:
     ``arguments``: the arrays, in order, of which those in ``optional`` may be None; ``results``
     likewise (the names of the arguments that say where to write). ``forms``: of all of these, for
     each way that the option "layout" may be (the only key is "" where there is no such option).
-    ``sizes``: the names of its sizes, in the order in which people give them.
+    ``sizes``: the names of its sizes, in the order in which people give them. ``over``: of results,
+    the argument that its memory may be, as a whole: kernels read each element of that before they
+    write it.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Signature:
     sizes: tuple[str, ...]
     optional: frozenset[str] = frozenset()
     options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
+    over: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def infer(self, shapes: Mapping[str, Shape], layout: str = "") -> Inferred:
         """Sizes and results from the arguments' ``shapes`` (those that are given, by name).
@@ -73,6 +77,7 @@ class Signature:
         beyond :data:`DIM_MAX`.
         """
         forms = self.forms[layout]
+        packing = packed(forms)
         sizes: dict[str, int] = {}
         owner: dict[str, str] = {}
         lead: tuple[str, Shape] | None = None
@@ -107,7 +112,14 @@ class Signature:
                         f"with those of {batched}, which has shape {list(shapes[batched or ''])}"
                     )
                 batch, batched, dims, extents = found, batched or name, form[1:], shape[cut:]
-            for dim, size in zip(dims, extents, strict=True):
+            for each, extent in zip(dims, extents, strict=True):
+                dim, unit = elements(each)
+                size = extent * unit
+                if size % packing.get(dim, 1):
+                    raise ShapeError(
+                        f"{name} has shape {list(shape)}, so {dim} = {size}; takes a multiple of "
+                        f"{packing[dim]}, which are packed together"
+                    )
                 if size > DIM_MAX:
                     raise ShapeError(
                         f"{name} has shape {list(shape)}, so {dim} = {size}; takes at most "
@@ -139,7 +151,8 @@ class Signature:
             form = self.forms[layout][name].split()
             outer = before.get(form[0])
             inner = form if outer is None else form[1:]
-            found.append((*(outer or ()), *(sizes[dim] for dim in inner)))
+            units = map(elements, inner)
+            found.append((*(outer or ()), *(sizes[dim] // unit for dim, unit in units)))
         return tuple(found)
 
     def check(self, options: Mapping[str, Any]) -> None:
@@ -165,6 +178,18 @@ def broadcast(one: Shape, other: Shape) -> Shape | None:
             return None
         found.append(b if a == 1 else a)
     return tuple(found)
+
+
+def elements(dim: str) -> tuple[str, int]:
+    """A dimension of a form: its size's name, and how many elements an item holds along it."""
+    name, _, unit = dim.partition("/")
+    return name, int(unit or 1)
+
+
+def packed(forms: Mapping[str, str]) -> dict[str, int]:
+    """The sizes along which items of some argument or result hold several elements: how many."""
+    found = (elements(dim) for form in forms.values() for dim in form.split())
+    return {name: unit for name, unit in found if unit > 1}
 
 
 def leading_in(forms: Mapping[str, str]) -> bool:

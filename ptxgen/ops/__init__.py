@@ -19,14 +19,25 @@ from ptxgen.tiles.lazy import Lazy
 if TYPE_CHECKING:
     from ptxgen.ops.dgrad import linear_dgrad
     from ptxgen.ops.forward import linear
+    from ptxgen.ops.int4 import int4_gemm
     from ptxgen.ops.op import Op
     from ptxgen.ops.product import matmul
     from ptxgen.ops.rows import logsumexp
     from ptxgen.ops.wgrad import linear_wgrad
 
-__all__ = ["OPS", "linear", "linear_dgrad", "linear_wgrad", "logsumexp", "matmul", "register"]
+__all__ = [
+    "OPS",
+    "int4_gemm",
+    "linear",
+    "linear_dgrad",
+    "linear_wgrad",
+    "logsumexp",
+    "matmul",
+    "register",
+]
 
 _HOMES = {
+    "int4_gemm": ("int4", "int4"),
     "linear": ("forward", "gemm"),
     "linear_dgrad": ("dgrad", "gemm"),
     "linear_wgrad": ("wgrad", "gemm"),

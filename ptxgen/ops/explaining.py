@@ -18,7 +18,7 @@ from ptxgen.tiles.tunings import tunings
 def explain(
     op: str,
     *sizes: int,
-    dtype: Any = "float32",
+    dtype: Any = None,
     arch: str | None = None,
     sms: int | None = None,
     align: int | tuple[int, ...] = 16,
@@ -28,7 +28,8 @@ def explain(
     """Which kernels serve a problem of the operation ``op``, and why.
 
     ``sizes``: the operation's own, in its order (M, N, K of products). ``options``: those of the
-    operation that say what serves it, such as ``layout`` and ``tier``. ``arch``, ``sms``: default
+    operation that say what serves it, such as ``layout`` and ``tier``. ``dtype``: of the operands
+    (default: float32), or of their elements, where that is an option. ``arch``, ``sms``: default
     those of the GPU's tuning, or an H200's, sm_90 with 132. ``align``: bytes, of all operands or
     of each. ``gpu``: the GPU's name, whose tuning decides if there is one for its SMs (default: an
     H200's, unless ``arch`` or ``sms`` is given); if not, ``arch`` and ``sms`` must be given.
@@ -62,16 +63,29 @@ def pose(
     if len(sizes) != len(names):
         raise ShapeError(f"{op} is given {len(sizes)} sizes; takes {', '.join(names)}")
     named = {name: _integer(name, size) for name, size in zip(names, sizes, strict=True)}
-    short = DTYPES[name_of(dtype)]
+    given = {name: value for name, value in options.items() if value is not None}
+    of, itemsize = operands(row, dtype)
+    taken = row.options({**given, "dtype": of} if "dtype" in row.signature.options else given)
     aligns = (align,) if isinstance(align, int) else tuple(align)
-    legal = [a for a in ALIGNMENT.values if a >= ITEMSIZE[short]]
+    legal = [a for a in (1, *ALIGNMENT.values) if a >= itemsize]
     if not set(aligns) <= set(legal):
         raise OptionError(
-            f"align is {align!r}; operands of {name_of(dtype)} are aligned to "
-            f"{', '.join(map(str, legal))} bytes"
+            f"align is {align!r}; operands of {of} are aligned to {', '.join(map(str, legal))} "
+            "bytes"
         )
-    given = {name: value for name, value in options.items() if value is not None}
-    return row.pose(Question(named, short, row.options(given), aligns))
+    return row.pose(Question(named, DTYPES.get(of, of), taken, aligns))
+
+
+def operands(row: Op, dtype: Any, what: str = "dtype") -> tuple[str, int]:
+    """The dtype of a row's operands, where ``dtype`` is asked for, and bytes of an item.
+
+    Where it is an option it is that of elements, of which memory, in bytes, knows nothing.
+    """
+    option = row.signature.options.get("dtype")
+    if option is not None:
+        return option.default if dtype is None else dtype, 1
+    found = name_of("float32" if dtype is None else dtype, what)
+    return found, ITEMSIZE[DTYPES[found]]
 
 
 def row_of(op: str) -> Op:

@@ -128,7 +128,7 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
         )
 
     given = {p.name: values[step.bound(p.name)] for p in abi.scalars}
-    environment = {name.upper(): int(value) for name, value in values.items()}
+    environment = {n.upper(): value for n, value in values.items() if isinstance(value, int)}
     maps = []
     for param in abi.maps:
         box = param.box

@@ -76,7 +76,7 @@ def hot_path(signature: Signature) -> str:
 
     Key and checks are these: all operands are plain torch tensors of known shapes, strides, dtypes
     and device, and known low bits of the addresses; none needs a gradient; results that are given
-    share no memory with anything.
+    share no memory with anything, but for what the signature says that they may be.
     """
     arguments, outs = signature.arguments, signature.results
     names = (*arguments, *outs)
@@ -103,7 +103,11 @@ def hot_path(signature: Signature) -> str:
             f"                    p_{n} = {n}.data_ptr(); k_{n} = torch_key({n})",
             f"                    grad = grad or {n}.requires_grad",
         ]
-    keys = [f"torch_key({n})" if n in always else f"k_{n}" for n in names]
+
+    def key_of(name: str) -> str:
+        return f"torch_key({name})" if name in always else f"k_{name}"
+
+    keys = map(key_of, names)
     lines += [
         f"                low = ({joined('p_{}', names, ' | ')}) & 15",
         f"                low = low and ({joined('p_{} & 15', names)},)",
@@ -131,7 +135,10 @@ def hot_path(signature: Signature) -> str:
         at = names.index(out)
         lines.append(f"            e_{out} = p_{out} + sizes[{at}]")
         for j, other in enumerate((*arguments, *outs[:i])):
-            apart.append(f"(e_{out} <= p_{other} or p_{other} + sizes[{j}] <= p_{out})")
+            ways = [f"e_{out} <= p_{other}", f"p_{other} + sizes[{j}] <= p_{out}"]
+            if signature.over.get(out) == other:
+                ways.append(f"p_{out} == p_{other} and {key_of(out)} == {key_of(other)}")
+            apart.append(f"({' or '.join(ways)})")
     lines += [
         f"            if {' and '.join(apart)}:",
         "                index = entry.index",
@@ -176,7 +183,9 @@ def careful(
     )
     reading = op.read(_as_computed(call), named, dtypes)
     written = tuple(
-        call.output(r.shape, r.dtype, targets[name], read=r.read, name=name)
+        call.output(
+            r.shape, r.dtype, targets[name], read=r.read, over=signature.over.get(name), name=name
+        )
         for name, r in zip(signature.results, reading.results, strict=True)
     )
     problem = reading.problem(written)

@@ -1,6 +1,6 @@
 """NumPy oracles of the contracts and operations, bit for bit what the kernels return."""
 
-from ptxgen.reference import ops, rows
+from ptxgen.reference import int4, ops, rows
 from ptxgen.reference.activation import activate
 from ptxgen.reference.call import as_called
 from ptxgen.reference.f32 import fma
@@ -11,12 +11,14 @@ linear_dgrad = as_called(ops.linear_dgrad)
 linear_wgrad = as_called(ops.linear_wgrad, accumulates=True)
 matmul = as_called(ops.matmul)
 logsumexp = as_called(rows.logsumexp)
+int4_gemm = as_called(int4.int4_gemm)
 
 __all__ = [
     "activate",
     "chain",
     "chain16",
     "fma",
+    "int4_gemm",
     "linear",
     "linear_dgrad",
     "linear_wgrad",

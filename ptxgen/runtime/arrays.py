@@ -120,6 +120,13 @@ class ArrayView:
         ahead = (other_low - low) % pitch
         return ahead < width or ahead + other_width > pitch
 
+    def coincides(self, other: ArrayView) -> bool:
+        """Whether each element of one is the element of the other at its place."""
+        mine, theirs = (
+            (v.kind, v.index, v.ptr, v.shape, v.strides, v.dtype) for v in (self, other)
+        )
+        return mine == theirs
+
     def overlaps_itself(self) -> bool:
         """Whether two elements may share a byte (zero strides, too short a pitch)."""
         reach = 1

@@ -56,11 +56,13 @@ class Call:
         out: Any = None,
         *,
         read: bool = False,
+        over: str | None = None,
         name: str = "out",
     ) -> ArrayView:
         """The array to write: ``out`` after checking it, or a new one of the caller's kind.
 
-        ``read``: the operation also reads ``out``. ``name``: what the caller calls it. An operation
+        ``read``: the operation also reads ``out``. ``over``: the operand that ``out`` may be, as a
+        whole. ``name``: what the caller calls it. An operation
         with several results asks for one after the other. Raises ShapeError for a wrong shape, a
         read-only, immutable, self-overlapping ``out`` or one that overlaps an operand;
         DtypeError for a wrong dtype; DeviceError for one on another device.
@@ -68,7 +70,7 @@ class Call:
         if out is None:
             target, finish = self._new(name, shape, dtype)
         else:
-            target, finish = self._given(name, shape, dtype, out), lambda: out
+            target, finish = self._given(name, shape, dtype, out, over), lambda: out
         self._outputs.append((name, target))
         if self.host:
             host = target
@@ -94,7 +96,9 @@ class Call:
         array = arrays.host_empty(self._lead, shape, dtype)
         return arrays.view(array, name), lambda: array
 
-    def _given(self, name: str, shape: tuple[int, ...], dtype: str, out: Any) -> ArrayView:
+    def _given(
+        self, name: str, shape: tuple[int, ...], dtype: str, out: Any, over: str | None
+    ) -> ArrayView:
         if arrays.framework_of(out) == "jax":
             raise ShapeError(f"{name} is a JAX array, which is immutable; leave {name}= away")
         target = arrays.view(out, name, self.stream)
@@ -111,7 +115,7 @@ class Call:
                 "pass a contiguous array"
             )
         for other, source in (*self._sources.items(), *self._outputs):
-            if target.overlaps(source):
+            if target.overlaps(source) and not (other == over and target.coincides(source)):
                 raise ShapeError(f"{name} shares memory with {other}; pass an array of its own")
         if target.after is not None:
             self.device.order(self.stream, target.after)

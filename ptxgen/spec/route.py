@@ -70,7 +70,7 @@ class Step:
 
     def parameters(self, values: Mapping[str, int | float]) -> dict[str, int | float]:
         """What the kernel is told, of ``values`` by their names in lower case."""
-        told = {name.upper(): int(value) for name, value in values.items()}
+        told = {name.upper(): value for name, value in values.items() if isinstance(value, int)}
         return {**values, **{n.lower(): e.evaluate(told) for n, e in self.given.items()}}
 
     @property

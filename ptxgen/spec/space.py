@@ -108,8 +108,9 @@ class Space:
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The variables that are dimensions."""
-        return tuple(name for name, domain in self.variables if domain == SIZE)
+        """The variables that are dimensions: all ranges but that of the device's."""
+        ranges = (name for name, domain in self.variables if isinstance(domain, Between))
+        return tuple(name for name in ranges if name != "SMS")
 
     def needed(self, names: Iterable[str]) -> list[tuple[str, Expr]]:
         """The derived variables among ``names``, and those that they follow from, in order."""

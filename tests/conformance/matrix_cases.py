@@ -385,10 +385,13 @@ def _others() -> Iterator[Case]:
         return [view(column, "u32") for column in factors + sums]
 
     yield kernel.case("beyond", words)
-    kernel = Kernel("mma.s8", 128)
+    kernel = Kernel("mma.s8.satfinite", 128)
     registers = [kernel.load("b32") for _ in range(10)]
     a, b, c = (", ".join(r) for r in (registers[:4], registers[4:6], registers[6:]))
-    kernel(f"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {{{c}}}, {{{a}}}, {{{b}}}, {{{c}}};")
+    kernel(
+        "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32 "
+        f"{{{c}}}, {{{a}}}, {{{b}}}, {{{c}}};"
+    )
     for register in registers[6:]:
         kernel.store("s32", register)
     yield kernel.case(

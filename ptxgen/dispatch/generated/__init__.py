@@ -6,6 +6,10 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 TABLES: dict[tuple[str, ...], str] = {
+    ("int4", "rcr", "s4"): "int4_rcr_s4",
+    ("int4", "rcr", "u4"): "int4_rcr_u4",
+    ("int4", "rrr", "s4"): "int4_rrr_s4",
+    ("int4", "rrr", "u4"): "int4_rrr_u4",
     ("logsumexp",): "logsumexp",
     ("NN", "rows", "f32", "simt"): "nn_rows_f32_simt",
     ("NN", "rows", "f64", "simt"): "nn_rows_f64_simt",

@@ -271,6 +271,7 @@ ldmatrix.sync.aligned.m8n8.x<n:(1|2|4)>(.trans)?(.<s:own>)?.b16 | ={n:!b32}, [s/
 stmatrix.sync.aligned.m8n8.x<n:(1|2|4)>(.trans)?(.<s:own>)?.b16 | [s/shared], {n:!b32} | sm_90
 mma.sync.aligned.m16n8k16.row.col.f32.(bf16.bf16|f16.f16).f32 \
     | ={4:f32}, {4:!b32}, {2:!b32}, {4:f32}
+mma.sync.aligned.m16n8k32.row.col.s32.(s8|u8).(s8|u8).s32 | ={4:s32}, {4:!b32}, {2:!b32}, {4:s32}
 mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 | ={2:f64}, {1:f64}, {1:f64}, {2:f64}
 mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 | ={4:f64}, {2:f64}, {1:f64}, {4:f64} | sm_90
 mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 | ={4:f64}, {4:f64}, {2:f64}, {4:f64} | sm_90

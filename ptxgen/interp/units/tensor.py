@@ -2,7 +2,8 @@
 
 Registers are arrays ``[warps, 32]``, and the four warps of a warpgroup follow each other. The
 arithmetic of 16-bit factors is that of :mod:`ptxgen.reference.dot16`, which is therefore no second
-opinion on it; what an H200 answered is (``tests/conformance``). That of f64 is a chain of fma.
+opinion on it; what an H200 answered is (``tests/conformance``). That of f64 is a chain of fma, and
+integers add up modulo 2^32.
 
 Source: PTX ISA 9.0, 9.7.14 (mma, ldmatrix, stmatrix) and 9.7.15 (wgmma); the layouts of
 9.7.15.5.1 in bytes.
@@ -49,14 +50,14 @@ def fragment_b(b: Registers) -> U16:
     return halves.transpose(0, 3, 4, 1, 2).reshape(K, -1, 8)
 
 
-def tile_of(registers: Registers) -> F32:
-    """An accumulator of ``n // 2`` f32 registers to ``[warps, 16 m, n]``."""
+def tile_of(registers: Registers) -> Array:
+    """An accumulator of ``n // 2`` f32 (or s32) registers to ``[warps, 16 m, n]``."""
     blocks = len(registers) // 4
     parts = np.stack(registers).reshape(blocks, 2, 2, -1, 8, 4)  # n8, m8, pair, warp, g, t
     return parts.transpose(3, 1, 4, 0, 5, 2).reshape(-1, 16, 8 * blocks)
 
 
-def registers_of(tile: F32) -> list[F32]:
+def registers_of(tile: Array) -> list[Array]:
     """The inverse of :func:`tile_of`."""
     blocks = tile.shape[2] // 8
     parts = tile.reshape(-1, 2, 8, blocks, 4, 2).transpose(3, 1, 5, 0, 2, 4)
@@ -83,6 +84,11 @@ class Mma:
 _TYPES: dict[tuple[str, ...], str] = {("f32", t, t, "f32"): t for t in ("bf16", "f16")}
 _F64_SHAPES = {"m8n8k4": (8, 4), "m16n8k4": (16, 4), "m16n8k8": (16, 8), "m16n8k16": (16, 16)}
 """Rows of A, and the reduction length."""
+_BYTES: dict[tuple[str, ...], tuple[type[Any], type[Any]]] = {
+    ("s32", a, b, "s32"): (of_a, of_b)
+    for a, of_a in (("s8", np.int8), ("u8", np.uint8))
+    for b, of_b in (("s8", np.int8), ("u8", np.uint8))
+}
 
 
 def mma(instruction: Instruction) -> Mma:
@@ -95,18 +101,42 @@ def mma(instruction: Instruction) -> Mma:
         if form[2] in _F64_SHAPES and form[5:] == ("f64",) * 4:
             rows, k = _F64_SHAPES[form[2]]
             return Mma("f64", "f64", (rows * k // WARP, k // 4, rows // 4), _mma64(rows, k))
+        if form[2] == "m16n8k32" and form[5:] in _BYTES:
+            return Mma("b32", "s32", (4, 2, 4), _mma8(*_BYTES[form[5:]]))
     raise refuse(
         instruction,
-        "mma.sync.aligned.m16n8k16.row.col.f32.{bf16.bf16,f16.f16}.f32 and "
+        "mma.sync.aligned.m16n8k16.row.col.f32.{bf16.bf16,f16.f16}.f32, "
+        "mma.sync.aligned.m16n8k32.row.col.s32.{s8,u8}.{s8,u8}.s32 and "
         "mma.sync.aligned.{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64",
     )
 
 
-def _mma16(dtype: str) -> Callable[[Registers, Registers, Registers, str], list[F32]]:
-    def run(a: Registers, b: Registers, c: Registers, arch: str) -> list[F32]:
+def _mma16(dtype: str) -> Callable[[Registers, Registers, Registers, str], list[Array]]:
+    def run(a: Registers, b: Registers, c: Registers, arch: str) -> list[Array]:
         left = factors(fragment_a(a)[:, :, :, None], dtype)
         right = factors(fragment_b(b)[:, :, None, :], dtype)
         return registers_of(accumulate(left, right, tile_of(c), tensor_core(arch)))
+
+    return run
+
+
+def _mma8(
+    of_a: type[Any], of_b: type[Any]
+) -> Callable[[Registers, Registers, Registers, str], list[Array]]:
+    """8-bit integers of these types, summed modulo 2^32.
+
+    A register of four has columns 4t to 4t + 3 of row g; further ones are 8 rows (A) or 16 columns
+    on.
+    """
+
+    def run(a: Registers, b: Registers, c: Registers, arch: str) -> list[Array]:
+        left = np.stack(a).view(of_a).reshape(2, 2, -1, 8, 4, 4)  # k16, m8, warp, g, t, k
+        left = left.transpose(2, 1, 3, 0, 4, 5).reshape(-1, 16, 32)
+        right = np.stack(b).view(of_b).reshape(2, -1, 8, 4, 4)  # k16, warp, g, t, k
+        right = right.transpose(1, 0, 3, 4, 2).reshape(-1, 32, 8)
+        products = left.astype(np.float64) @ right.astype(np.float64)  # exact: below 2^53
+        total = tile_of(c).astype(np.int64) + products.astype(np.int64)
+        return registers_of(total.astype(np.int32))
 
     return run
 

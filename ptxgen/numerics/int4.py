@@ -1,0 +1,188 @@
+"""Products of 4-bit integers: the contract, what elements may be, how they are packed, and the
+signature of ``int4.gemm``.
+
+The ``int4`` contract, version 1
+--------------------------------
+For one output with the operand vectors ``a`` and ``b`` of length K, all s4 or all u4:
+
+1. ``acc`` is the sum of ``a[k] * b[k]``, exact in int32: K is at most ``ELEMENTS[dtype].k_max``,
+   and so the order of the additions is of no account. There is no plan.
+2. In f32, each step rounded once, to nearest even, and each only if asked for but for the first
+   two: ``v = float(acc)``; ``v * alpha``; ``v + beta * float(c)``, the product rounded, then the
+   sum; ``v + float(bias[n])``; the activation.
+3. The result is v, rounded to an integer (half to even) and brought between the least and the
+   largest element; NaN gives 0. Or it is ``acc`` (int32), or v (float32), if that is asked for.
+
+Without C, beta is not used, whatever it is. K = 0 gives sums of 0.
+
+Packing
+-------
+A byte holds two elements, that of the even index in its low half, along the contiguous axis: K of A
+and of B in layout "rcr" (B is [N, K]), N of B in "rrr" ([K, N]), of C and of the result.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.dtype import name_of
+from ptxgen.numerics.signature import Option, Signature
+
+INT4 = Contract(
+    "int4", 1, "acc = acc + a[k] * b[k], exact in int32; then f32", "tc", accumulator="s32"
+)
+SUM_MAX = (1 << 31) - 1
+"""The largest int32."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """The integers that an element may be."""
+
+    low: int
+    high: int
+
+    @property
+    def product(self) -> int:
+        """The largest magnitude of a product."""
+        return max(self.low**2, self.high**2)
+
+    @property
+    def k_max(self) -> int:
+        """The longest reduction, whose sum is an int32 whatever the elements are."""
+        return SUM_MAX // self.product
+
+
+ELEMENTS = {"s4": Element(-8, 7), "u4": Element(0, 15)}
+"""The dtypes of elements."""
+LAYOUTS = ("rcr", "rrr")
+EPILOGUES = ("identity", "bias", "relu", "gelu", "silu")
+"""The first has no bias, the others have one; from the third on they are activations."""
+BIASES = ("float32", "int32")
+WIDE = ("int32", "float32")
+"""Results that are not packed: the sums, and what would be rounded."""
+PACKED = "uint8"
+"""The dtype of memory that holds packed elements."""
+
+VARIANTS = tuple(
+    (dtype, layout, epilogue, bias)
+    for dtype, layout, epilogue in itertools.product(ELEMENTS, LAYOUTS, EPILOGUES)
+    for bias in ((None,) if epilogue == "identity" else BIASES)
+)
+"""What there is: dtype, layout, epilogue, and the dtype of the bias."""
+
+GEMM = Signature(
+    "int4_gemm",
+    ("a", "b", "c", "bias"),
+    ("out",),
+    {
+        "rcr": {"a": "M K/2", "b": "N K/2", "c": "M N/2", "bias": "N", "out": "M N/2"},
+        "rrr": {"a": "M K/2", "b": "K N/2", "c": "M N/2", "bias": "N", "out": "M N/2"},
+    },
+    ("M", "N", "K"),
+    optional=frozenset({"c", "bias"}),
+    options={
+        "dtype": Option("s4", tuple(ELEMENTS)),
+        "layout": Option("rcr", LAYOUTS),
+        "activation": Option(None, (None, *(e for e in EPILOGUES if e != "bias"))),
+        "alpha": Option(1.0, kind="float"),
+        "beta": Option(0.0, kind="float"),
+        "out_dtype": Option(),
+    },
+    over={"out": "c"},
+)
+
+
+def epilogue(activation: str | None, bias: bool) -> str:
+    """Which of :data:`EPILOGUES` is meant. Raises OptionError for a bias too few or too many."""
+    found = activation or ("bias" if bias else "identity")
+    if bias != (found != "identity"):
+        has = "takes none" if bias else "takes one: float32 or int32, of length N"
+        raise OptionError(f"bias is {'given' if bias else 'None'}; activation {activation!r} {has}")
+    return found
+
+
+def check_k(dtype: str, k: int) -> None:
+    """Raises ShapeError for a reduction whose sums may not be exact."""
+    if k > ELEMENTS[dtype].k_max:
+        raise ShapeError(
+            f"K is {k}; of {dtype} takes at most {ELEMENTS[dtype].k_max}, so that every sum is an "
+            "int32"
+        )
+
+
+def result(dtype: str, asked: Any, out: str | None) -> str:
+    """The dtype of the result's memory, from ``out_dtype`` and the dtype of ``out``, if given.
+
+    Raises DtypeError for what is none of :data:`WIDE`, the elements' dtype or that of their memory.
+    """
+    accepted = (PACKED, *WIDE)
+    if asked is None:
+        what, found = "out's dtype", PACKED if out is None else out
+    else:
+        what = "out_dtype"
+        same = isinstance(asked, str) and asked == dtype  # numpy.dtype("u4") is uint32
+        found = PACKED if same else name_of(asked, what, accepted)
+    if found not in accepted:
+        raise DtypeError(f"{what} is {found!r}; takes {', '.join(map(repr, (dtype, *accepted)))}")
+    return found
+
+
+def shape(m: int, n: int, dtype: str) -> tuple[int, int]:
+    """The shape of a result [m, n] whose memory is of ``dtype``."""
+    return m, n if dtype in WIDE else n // 2
+
+
+def pack(x: Any, dtype: str = "s4") -> Any:
+    """Integers [..., n], n even, as uint8 [..., n / 2]: ``x[..., 2i] & 15 | x[..., 2i + 1] << 4``.
+
+    ``x``: an array of NumPy, PyTorch or CuPy of an integer dtype, whose numbers are those of
+    ``dtype`` ("s4": -8 .. 7, "u4": 0 .. 15); on a GPU, this is waited for. Raises DtypeError,
+    OptionError, and ShapeError for an odd n.
+    """
+    xp, element = _module(x), _element(dtype)
+    if "int" not in str(x.dtype):
+        raise DtypeError(f"x has dtype {x.dtype}; takes integers")
+    if not len(x.shape) or x.shape[-1] % 2:
+        raise ShapeError(f"x has shape {list(x.shape)}; takes an even number along the last axis")
+    if 0 not in x.shape and not element.low <= int(x.min()) <= int(x.max()) <= element.high:
+        raise OptionError(
+            f"x has elements from {int(x.min())} to {int(x.max())}; {dtype} takes {element.low} .. "
+            f"{element.high}"
+        )
+    bits = xp.asarray(x & 15, dtype=xp.uint8)
+    return bits[..., ::2] | bits[..., 1::2] << 4
+
+
+def unpack(x: Any, dtype: str = "s4") -> Any:
+    """The inverse of :func:`pack`: uint8 [..., n] to int8 ("s4") or uint8 ("u4") [..., 2n].
+
+    Raises DtypeError and OptionError.
+    """
+    xp, element = _module(x), _element(dtype)
+    if str(x.dtype).removeprefix("torch.") != PACKED:
+        raise DtypeError(f"x has dtype {x.dtype}; takes {PACKED}")
+    if not len(x.shape):
+        raise ShapeError("x has no dimension; takes at least one")
+    *outer, last = x.shape
+    both = xp.stack((x & 15, x >> 4), -1).reshape(*outer, 2 * last)
+    return (both ^ 8).view(xp.int8) - 8 if element.low < 0 else both
+
+
+def _module(x: Any) -> Any:
+    """The module that ``x`` is an array of: who has an array has imported it."""
+    name = type(x).__module__.partition(".")[0]
+    if name not in ("numpy", "torch", "cupy") or not hasattr(x, "shape"):
+        raise DtypeError(f"x is a {type(x).__qualname__}; takes an array of NumPy, PyTorch or CuPy")
+    return sys.modules[name]
+
+
+def _element(dtype: str) -> Element:
+    if dtype not in ELEMENTS:
+        raise OptionError(f"dtype is {dtype!r}; takes {', '.join(map(repr, ELEMENTS))}")
+    return ELEMENTS[dtype]

@@ -1,0 +1,297 @@
+"""Products of 4-bit integers: their problem variables, and kernels on tensor cores for 8 bits.
+
+=================  =====================================================================
+``M, N, K``        rows, columns, reduction length, elements; K at most ``Element.k_max``
+``ALIGN_A/B``      largest of 1, 2, 4, 8, 16 bytes that divides the operand's address and the
+                   byte distance of its rows
+``SMS``            streaming multiprocessors of the device
+=================  =====================================================================
+
+Kernels are told besides: ``LDA, LDB, LDC``, bytes from row to row; ``LDD``, items of the result;
+``FLAGS``, ``ALPHA`` and ``BETA``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from ptxgen.expr import Expr, all_of, ceil_div, minimum
+from ptxgen.numerics import activation, int4
+from ptxgen.numerics.contract import Contract, K, M, N
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec, check
+from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, MEANINGS
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
+
+BIAS_I32, OUT_I32, OUT_F32, ACTIVATION_SHIFT = 1, 2, 4, 8
+"""The kernels' flags: what bias and result are, if not f32 and packed; from bit 8 on the
+activation's code."""
+
+COPIES = {"vector": 16, "bytes": 1}
+"""How operands reach shared memory, and the alignment that it takes, in bytes: 16 bytes at a time
+by cp.async, or by single ones through registers."""
+WIDENINGS = {"shift": 16, "extend": 1}
+"""What an element is multiplied by when it becomes 8 bits: it is moved to the upper half, or has
+its sign extended."""
+BLOCK = 32
+"""Elements of a vector of 16 bytes, k's of an instruction, and rows that ldmatrix reads."""
+
+
+@cache
+def space(dtype: str) -> Space:
+    """The products of elements of ``dtype``."""
+    aligned = OneOf((1, 2, 4, 8, 16))
+    return Space(
+        f"products of {dtype}",
+        (
+            ("M", SIZE),
+            ("N", SIZE),
+            ("K", Between(1, int4.ELEMENTS[dtype].k_max)),
+            ("SMS", Between(1, SMS_MAX)),
+            ("ALIGN_A", aligned),
+            ("ALIGN_B", aligned),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Side:
+    """An operand's tile in shared memory: ``rows`` of ``vectors`` vectors, as they lie in memory.
+
+    A place has row ``order`` (a formula in C++), so that the 8 rows of a matrix of ldmatrix are
+    neighbours; vector v of place p lies at ``v ^ (p >> shift & mask)``, so that they are in
+    different banks.
+    """
+
+    rows: int
+    vectors: int
+    order: str
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tile."""
+        return 16 * self.rows * self.vectors
+
+    @property
+    def mask(self) -> int:
+        """What is permuted: the largest power of two (at most 8) that divides a row, less 1."""
+        return min(self.vectors & -self.vectors, 8) - 1
+
+    @property
+    def shift(self) -> int:
+        """Places, as a power of two, after which the permutation changes."""
+        return 4 - (self.mask + 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Int4Spec(KernelSpec):
+    """A kernel of products of 4-bit integers through ``mma.sync`` m16n8k32 of 8-bit ones.
+
+    A CTA computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage of a ring. ``warps_m`` x
+    ``warps_n`` warps share the outputs, ``warps_k`` the k's of a stage: their sums are exact, so
+    the order in which they meet is of no account, nor is that of the k's: a register that
+    ldmatrix loads holds 8 of them, of which those in lower halves are one factor, those in upper
+    halves another.
+
+    ``widen``: how 4 bits become 8 (WIDENINGS). Shifted factors make 256 times the sum, which limits
+    K. ``copy``: see COPIES. CTAs walk over the tiles if there are more than fit a grid.
+    """
+
+    layout: str
+    bm: int
+    bn: int
+    bk: int
+    warps_m: int
+    warps_n: int
+    stages: int
+    warps_k: int = 1
+    copy: str = "vector"
+    widen: str = "shift"
+    ctas_per_sm: int = 1
+    dtype: str = "s4"
+    min_arch: str = "sm_80"
+    contract: Contract = int4.INT4
+
+    family: ClassVar[str] = "int4"
+    template: ClassVar[str] = "int4/gemm.cu.j2"
+    meanings: ClassVar[Mapping[str, str]] = {
+        **MEANINGS,
+        "copy": "how operands reach shared memory",
+        "layout": "how B is stored: rcr is [N, K], rrr [K, N]",
+        "warps_k": "warps that share the k's of a stage",
+        "widen": "how 4 bits become 8",
+    }
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        for what, legal in (
+            ("layout", int4.LAYOUTS),
+            ("dtype", [*int4.ELEMENTS]),
+            ("copy", [*COPIES]),
+            ("widen", [*WIDENINGS]),
+            ("min_arch", [*ARCHITECTURES]),
+        ):
+            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        check(self.stages >= 2, name, "stages", self.stages, ">= 2")
+        for x in "mnk":
+            extent, unit = getattr(self, f"b{x}"), getattr(self, f"warps_{x}") * BLOCK
+            what = f"warps_{x} x {BLOCK} divides b{x}"
+            check(unit > 0 and extent % unit == 0, name, what, unit, extent)
+        for side in (self.a, self.b):
+            at_once = self.threads // side.vectors
+            even = self.threads % side.vectors == 0 and side.rows % max(at_once, 1) == 0
+            check(even, name, "rows copied at once divide a tile's", at_once, side.rows)
+        arch = ARCHITECTURES[self.min_arch]
+        for what, needed, there in (
+            ("threads", self.threads, arch.threads_per_cta),
+            ("shared memory, bytes", self.shared_bytes, arch.shared_per_cta),
+            (
+                "registers per thread (accumulators, fragments, addresses)",
+                self.blocks_m * self.blocks_n * BLOCK + 8 * (self.blocks_m + self.blocks_n) + 40,
+                min(
+                    arch.registers_per_thread,
+                    arch.registers_per_sm // (self.threads * self.ctas_per_sm),
+                ),
+            ),
+        ):
+            check(needed <= there, self.name, f"{what} on {arch.name}", needed, there)
+
+    # -- derived --------------------------------------------------------------
+    @property
+    def label(self) -> str:
+        return f"{self.layout}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}"
+
+    @property
+    def threads(self) -> int:
+        return self.warps_m * self.warps_n * self.warps_k * WARP
+
+    @property
+    def blocks_m(self) -> int:
+        """Blocks of 32 rows of a warp."""
+        return self.bm // self.warps_m // BLOCK
+
+    @property
+    def blocks_n(self) -> int:
+        """Blocks of 32 columns of a warp."""
+        return self.bn // self.warps_n // BLOCK
+
+    @property
+    def element(self) -> int4.Element:
+        """What elements may be."""
+        return int4.ELEMENTS[self.dtype]
+
+    @property
+    def signed(self) -> bool:
+        """Whether elements have a sign."""
+        return self.element.low < 0
+
+    @property
+    def scale(self) -> int:
+        """What the accumulators hold, as a multiple of the sum."""
+        return WIDENINGS[self.widen] ** 2
+
+    @property
+    def a(self) -> Side:
+        """A's tile, along k."""
+        return Side(self.bm, self.bk // BLOCK, "place")
+
+    @property
+    def b(self) -> Side:
+        """B's tile, along k or n. Lane (g, t) has 8 neighbouring k's from 8t on, and the 4 columns
+        from 4g on: if k is contiguous, matrix q has column q of each g; if n is, ldmatrix turns
+        matrices whose rows 2t and 2t + 1 are k's of t.
+        """
+        if self.layout == "rcr":
+            order = "place / 32 * 32 + place % 8 * 4 + place / 8 % 4"
+            return Side(self.bn, self.bk // BLOCK, order)
+        of_k = "place / 2 % 4 * 8 + place / 8 % 2 * 4 + place % 2 * 2 + place / 16 % 2"
+        return Side(self.bk, self.bn // BLOCK, f"place / 32 * 32 + {of_k}")
+
+    @property
+    def stage(self) -> int:
+        """Bytes of a stage."""
+        return self.a.nbytes + self.b.nbytes
+
+    @property
+    def exchange_pitch(self) -> int:
+        """Sums between rows of the epilogue's exchange buffer."""
+        return self.bn + 4
+
+    @property
+    def shared_bytes(self) -> int:
+        return max(self.stages * self.stage, 4 * self.warps_k * self.bm * self.exchange_pitch)
+
+    @property
+    def tiles(self) -> Expr:
+        """Output tiles."""
+        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
+
+    @property
+    def grid(self) -> Expr:
+        return minimum(self.tiles, GRID_MAX)
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return MappingProxyType({"activation": activation, "int4": sys.modules[__name__]})
+
+    @property
+    def abi(self) -> Abi:
+        return Abi(
+            (
+                ptr("a", "const unsigned char* __restrict__"),
+                ptr("b", "const unsigned char* __restrict__"),
+                ptr("c", "const unsigned char*", optional=True),  # which d may be
+                ptr("bias", "const void* __restrict__", optional=True),
+                ptr("d", "void*"),
+                *(Param(name, "i64") for name in ("lda", "ldb", "ldc", "ldd")),
+                *(Param(name, "u32") for name in ("m", "n", "k", "flags")),
+                *(Param(name, "f32") for name in ("alpha", "beta")),
+            )
+        )
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude that a step of k may add to an accumulator."""
+        return self.element.product * self.scale
+
+    @property
+    def requires(self) -> Expr:
+        terms = [int4.SUM_MAX // self.largest >= K] if self.scale > 1 else []
+        aligned = COPIES[self.copy]
+        return all_of((*terms, *(a >= aligned for a in (ALIGN_A, ALIGN_B) if aligned > 1)))
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (
+            ("m0 + BM", ceil_div(M, self.bm) * self.bm, INDEX_MAX),
+            ("n0 + BN", ceil_div(N, self.bn) * self.bn, INDEX_MAX),
+            ("k + BK - 1, and (step + STAGES) * BK", K + self.bk * self.stages, INDEX_MAX),
+            ("magnitude of an accumulator", K * self.largest, int4.SUM_MAX),
+        )
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (Expect(f"mma.sync.aligned.{self.instruction}", ("*mma.*",)),)
+
+    @property
+    def instruction(self) -> str:
+        """The form of mma.sync."""
+        byte = "s8" if self.signed else "u8"
+        return f"m16n8k32.row.col.s32.{byte}.{byte}.s32"
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"D[M, N] = epilogue(A . B), layout {self.layout}, {self.dtype}; CTA tile "
+            f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
+            f"{self.shared_bytes} bytes of shared memory",
+            f"copied by {self.copy}, {self.stages} stages; widened by {self.widen}: sums times "
+            f"{self.scale}",
+            f"requires {self.requires}",
+            f"grid {self.grid}",
+        )

@@ -1,0 +1,288 @@
+"""``int4.gemm`` through the library, on the CPU device: every variant, the oracle's bits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import int4_cases
+import numpy as np
+import pytest
+from bits import same_bits
+from int4_cases import Case, operands
+from test_int4 import REFUSED
+from test_int4 import operands as some
+
+import ptxgen
+from ptxgen import int4, reference
+from ptxgen.dispatch import choose, emit
+from ptxgen.dispatch.prove import prove, prove_source
+from ptxgen.errors import OptionError, ShapeError, SpecError, UncoveredError
+from ptxgen.interp.run.profile import Profiler
+from ptxgen.numerics.int4 import ELEMENTS, GEMM, LAYOUTS, SUM_MAX, VARIANTS
+from ptxgen.ops import OPS
+from ptxgen.ops.run import hot_path
+from ptxgen.runtime.arrays import ArrayView
+from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec.int4 import Int4Spec
+from ptxgen.tiles import SPECS, TABLES
+
+DEVICE = CpuDevice()
+KERNELS = sorted(name for name, spec in SPECS.items() if isinstance(spec, Int4Spec))
+OURS = {key: TABLES[key] for key in TABLES if key[0] == "int4"}
+SHAPES = ((1, 2, 2), (3, 6, 70), (5, 34, 192), (33, 40, 66))
+
+
+@pytest.fixture(autouse=True)
+def _on_the_cpu():
+    with ptxgen.use_device(DEVICE):
+        yield
+
+
+@pytest.mark.parametrize(("dtype", "layout", "epilogue", "bias"), VARIANTS)
+def test_every_variant_has_the_bits_of_the_oracle(dtype, layout, epilogue, bias):
+    for i, (m, n, k) in enumerate(SHAPES):
+        for with_c in ("", "beside"):
+            case = Case(m, n, k, epilogue, bias or "float32", with_c, beta=(0.5, math.nan)[i == 2])
+            given, options = operands(case, dtype, layout)
+            got = int4.gemm(**given, **options)
+            expected = reference.int4_gemm(**given, **options)
+            same_bits(got, expected, what=f"{case} {dtype} {layout}")
+
+
+def test_the_longest_reduction_of_shifted_factors_does_not_overflow():
+    """All products are the largest, at the last K (a multiple of 32) that the fast kernels take."""
+    fast = OURS["int4", "rcr", "s4"].routes[0].main
+    k = SUM_MAX // (fast.element.product * fast.scale)
+    given, options = operands(Case(1, 2, k // 32 * 32, kind="low", out="int32"), "s4", "rcr")
+    assert (int4.gemm(**given, **options, kernel=fast.name) == k // 32 * 32 * 64).all()
+    given, options = operands(Case(1, 2, k + 1, kind="low", out="int32"), "s4", "rcr")
+    with pytest.raises(OptionError, match="it requires K <= 131071"):
+        int4.gemm(**given, **options, kernel=fast.name)
+
+
+def test_out_may_be_c_and_nothing_else():
+    given, options = operands(Case(5, 20, 34, "relu", with_c="beside"), "s4", "rrr")
+    expected = reference.int4_gemm(**given, **options)
+    c = given["c"].copy()
+    assert int4.gemm(**{**given, "c": c}, **options, out=c) is c
+    assert (c == expected).all()
+    with pytest.raises(ShapeError, match="out shares memory with a"):
+        int4.gemm(given["a"], given["b"], layout="rrr", out=given["a"][:, 4:14])
+    buffer = np.zeros((6, 10), np.uint8)
+    with pytest.raises(ShapeError, match="out shares memory with c"):
+        int4.gemm(given["a"], given["b"], buffer[1:], layout="rrr", out=buffer[:-1])
+
+
+class Tensor:
+    """As much of a tensor as the hot path asks for."""
+
+    requires_grad = False
+
+    def __init__(self, ptr, key="[2, 8]"):
+        self.ptr, self.key = ptr, key
+
+    def data_ptr(self):
+        return self.ptr
+
+
+@pytest.mark.parametrize(
+    ("out", "fires"),
+    [
+        (Tensor(96), True),  # beside C
+        (Tensor(64), True),  # C itself
+        (Tensor(64, "[4, 4]"), False),  # where C is, and of another shape
+        (Tensor(72), False),  # a part of C
+        (Tensor(0), False),  # A itself
+    ],
+)
+def test_the_hot_path_lets_out_be_c(out, fires):
+    entry = SimpleNamespace(
+        sizes=(16, 16, 16, 0, 16), grad_enabled=bool, index=0, fire=lambda *given: given[-1]
+    )
+    namespace = {
+        "tensors": {Tensor},
+        "optional": {Tensor, type(None)},
+        "find": lambda key: entry,
+        "torch_key": lambda tensor: tensor.key,
+        "torch_current": lambda index: 0,
+        "careful": lambda *given: "careful",
+    }
+    exec(hot_path(GEMM), namespace)
+    found = namespace["call"](Tensor(0), Tensor(32), Tensor(64), None, out, None, ())
+    assert (found is out) == fires
+
+
+@pytest.mark.parametrize("out", ["int32", "float32", "s4", "uint8", np.int32])
+def test_what_comes_out(out):
+    given, options = operands(Case(3, 12, 64, "silu", with_c="beside"), "s4", "rcr")
+    options["out_dtype"] = out
+    got, expected = int4.gemm(**given, **options), reference.int4_gemm(**given, **options)
+    same_bits(got, expected)
+    options["out_dtype"] = None
+    given_out = np.zeros_like(expected)
+    assert int4.gemm(**given, **options, out=given_out) is given_out
+    same_bits(given_out, expected)
+
+
+@pytest.mark.parametrize("alpha", [math.nan, math.inf, -math.inf, 1e39, 2**-149, 1e-60, 0, 3])
+def test_any_alpha(alpha):
+    given, options = operands(Case(3, 12, 64, with_c="beside", alpha=alpha), "s4", "rcr")
+    options["out_dtype"] = None
+    same_bits(int4.gemm(**given, **options), reference.int4_gemm(**given, **options))
+
+
+def test_rows_may_lie_apart_and_backwards_views_may_not():
+    given, options = operands(Case(6, 12, 64), "u4", "rcr")
+    apart = np.zeros((6, 50), np.uint8)
+    apart[:, 3:35] = given["a"]
+    expected = reference.int4_gemm(**given, **options)
+    same_bits(int4.gemm(**{**given, "a": apart[:, 3:35]}, **options), expected)
+    view = ArrayView(4096, (6, 32), (16, 1), "uint8", "cuda", 0, False, "torch", None)
+    b = replace(view, shape=(12, 32), strides=(32, 1))
+    with pytest.raises(ShapeError, match=r"a has shape \[6, 32\] and strides \[16, 1\]; takes"):
+        OPS["int4_gemm"].read({"a": view, "b": b}, {**options, "kernel": None}, (None,))
+    with pytest.raises(ShapeError, match=r"strides \[1, 6\]; takes stride 1 along the last"):
+        turned = replace(view, strides=(1, 6))
+        OPS["int4_gemm"].read({"a": turned, "b": b}, {**options, "kernel": None}, (None,))
+
+
+def test_empty_products():
+    a, b = np.zeros((2, 0), np.uint8), np.zeros((4, 0), np.uint8)
+    got = int4.gemm(a, b, bias=np.arange(4, dtype=np.int32))
+    assert int4.unpack(got).tolist() == [[0, 1, 2, 3]] * 2
+    assert int4.gemm(a[:0], b).shape == (0, 2)
+    assert int4.gemm(a, b[:0]).shape == (2, 0)
+
+
+@pytest.mark.parametrize(("given", "error", "message"), REFUSED)
+def test_what_is_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        int4.gemm(**{**some(), **given})
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_numbers_are_asked_for(name):
+    with pytest.raises(OptionError, match=f"{name} is 'half'; takes a number"):
+        int4.gemm(**some(), **{name: "half"})
+
+
+def test_reductions_that_are_too_long_are_refused():
+    long = ArrayView(4096, (1, 2**24), (2**24, 1), "uint8", "cuda", 0, False, "torch", None)
+    views = {"a": long, "b": replace(long, shape=(2, 2**24))}
+    options = OPS["int4_gemm"].options({})
+    with pytest.raises(ShapeError, match=r"K is 33554432; of s4 takes at most 33554431"):
+        OPS["int4_gemm"].read(views, {**options, "kernel": None}, (None,))
+    for dtype, element in ELEMENTS.items():
+        how = {"arch": "sm_90", "sms": 132}
+        values = {"M": 1, "N": 2, "K": element.k_max + 1, "ALIGN_A": 16, "ALIGN_B": 16}
+        with pytest.raises(UncoveredError, match="K is"):
+            choose(("int4", "rcr", dtype), values, **how)
+        assert choose(("int4", "rcr", dtype), {**values, "K": element.k_max}, **how)
+
+
+def test_explain_takes_the_elements_dtype():
+    found = ptxgen.explain("int4_gemm", 4096, 4096, 4096, dtype="u4", layout="rrr", align=16)
+    assert (found.table, found.dtype, found.contract) == (("int4", "rrr", "u4"), "u4", "int4/1")
+    assert found.winner.name.startswith("int4_rrr_u4_128x128")
+    assert ptxgen.explain("int4_gemm", 1, 2, 2, align=1).dtype == "s4"
+    with pytest.raises(ShapeError, match="K is 3; takes an even number"):
+        ptxgen.explain("int4_gemm", 1, 2, 3)
+    with pytest.raises(OptionError, match="dtype is 'float32'; takes 's4', 'u4'"):
+        ptxgen.explain("int4_gemm", 1, 2, 2, dtype="float32")
+
+
+# -- kernels ------------------------------------------------------------------------------
+
+
+def test_each_regime_has_its_kernel():
+    def kernel(m, n, k, align=16, layout="rcr", dtype="s4"):
+        found = ptxgen.explain("int4_gemm", m, n, k, dtype=dtype, layout=layout, align=align)
+        spec = SPECS[found.winner.name]
+        return spec.bm, spec.copy
+
+    for layout in LAYOUTS:
+        assert kernel(1, 4096, 4096, layout=layout) == (32, "vector")
+        assert kernel(8192, 8192, 8192, layout=layout) == (128, "vector")
+        assert kernel(512, 4096, 4096, layout=layout) == (64, "vector")
+        assert kernel(512, 4096, 4096, 8, layout=layout) == (64, "bytes")
+        assert kernel(512, 4096, 131_072, layout=layout) == (64, "bytes")
+        assert kernel(512, 4096, 131_070, layout=layout)[1] == "vector"
+        assert kernel(512, 4096, 131_072, layout=layout, dtype="u4")[1] == "vector"
+
+
+def test_all_kernels_of_a_problem_agree():
+    """Also where each of them crosses other edges."""
+    for layout in LAYOUTS:
+        for dtype in ELEMENTS:
+            given, options = operands(Case(70, 68, 544, "gelu", "int32", "beside"), dtype, layout)
+            expected = reference.int4_gemm(**given, **options)
+            b_align = 4 if layout == "rrr" else 16
+            for route in OURS["int4", layout, dtype].routes:
+                if route.main.copy == "vector" and b_align < 16:
+                    with pytest.raises(OptionError, match="it requires 16 <= ALIGN_B"):
+                        int4.gemm(**given, **options, kernel=route.name)
+                    continue
+                same_bits(int4.gemm(**given, **options, kernel=route.name), expected)
+
+
+@pytest.mark.parametrize("name", [n for n in KERNELS if "_s4_" in n])
+def test_schedules_do_not_matter(name):
+    """Warps at random, copies that land early: no race, no read of what nobody wrote."""
+    case = int4_cases.cases(name)[1]
+    for settings in ({"seed": 5}, {"early": True}):
+        int4_cases.check(name, case, CpuDevice(**settings))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_tiles_are_copied_and_read_without_bank_conflicts(name):
+    spec, observer = SPECS[name], Profiler()
+    b = (spec.bn, spec.bk // 2) if spec.layout == "rcr" else (spec.bk, spec.bn // 2)
+    with ptxgen.use_device(CpuDevice(observer=observer)):
+        int4.gemm(np.zeros((spec.bm, spec.bk // 2), np.uint8), np.zeros(b, np.uint8),
+                  dtype=spec.dtype, layout=spec.layout, kernel=name)  # fmt: skip
+    sites = [s for s in observer.kernels({})[0].sites if s.space == "shared"]
+    tiles = [s for s in sites if s.kind != "load" or s.name.startswith("ldmatrix")]
+    assert {s.name.partition(".")[0] for s in tiles} >= {"ldmatrix", "st"}
+    assert [s for s in tiles if s.excess] == []
+
+
+# -- proofs -------------------------------------------------------------------------------
+
+
+def test_everything_is_proved():
+    results = prove(emit.tables(OURS))
+    assert all(result.ok for result in results), [str(r) for r in results if not r.ok]
+    bounds = [r for r in results if "magnitude of an accumulator" in r.subject]
+    assert len(bounds) >= len(KERNELS)
+
+
+def test_a_longer_reduction_is_not_proved():
+    """One more, in the condition under which shifted factors are taken, and a sum overflows."""
+    (table,) = emit.tables({("int4", "rcr", "s4"): OURS["int4", "rcr", "s4"]})
+    source = emit.sources([table])["int4_rcr_s4.py"]
+    assert "k <= 131071" in source
+    forged = source.replace("k <= 131071", "k <= 131072")
+    failed = [r for r in prove_source(table, forged) if not r.ok]
+    assert {r.goal for r in failed} == {"requires"}
+    assert all(r.shape["K"] == 2**17 for r in failed)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layout": "ccr"}, "layout: ccr"),
+        ({"dtype": "s8"}, "dtype: s8"),
+        ({"copy": "words"}, "copy: words"),
+        ({"bm": 48}, "warps_m x 32 divides bm: 64 vs 48"),
+        ({"warps_k": 3}, "warps_k x 32 divides bk: 96 vs 256"),
+        ({"stages": 1}, "stages: 1 vs >= 2"),
+        ({"stages": 12}, "shared memory, bytes on sm_80"),
+        ({"bn": 192, "ctas_per_sm": 8}, "registers per thread"),
+    ],
+)
+def test_illegal_specs_do_not_exist(change, message):
+    spec = Int4Spec("rcr", 64, 64, 256, 2, 2, 4)
+    with pytest.raises(SpecError, match=message):
+        replace(spec, **change)

@@ -1,7 +1,7 @@
 """ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
-:func:`logsumexp`.
+:func:`logsumexp`; :mod:`ptxgen.nf4` has weights of 4 bits.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.
@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptxgen import reference
+    from ptxgen import nf4, reference
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -75,6 +75,7 @@ __all__ = [
     "linear_wgrad",
     "logsumexp",
     "matmul",
+    "nf4",
     "profile",
     "reference",
     "set_default_device",
@@ -97,8 +98,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "reference":
-        return importlib.import_module("ptxgen.reference")
+    if name in ("nf4", "reference"):
+        return importlib.import_module(f"ptxgen.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES.get(name, "ptxgen.errors")), name)

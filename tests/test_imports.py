@@ -30,6 +30,7 @@ ROOMS = (
     "interp",
     "runtime",
     "ops",
+    "nf4",
     "torch",
     "cli",
     "bench",

@@ -2,8 +2,9 @@
 
 A shape is written as a form: ``"... K"`` is any number of leading dimensions, which together count
 as the size M, and a last one, K; ``"K N"`` is a matrix; ``"* K N"`` is a batch of them, whose
-leading dimensions broadcast against those of other arguments, as NumPy's do. The library, the
-oracles and PyTorch's fake kernels all infer shapes here.
+leading dimensions broadcast against those of other arguments, as NumPy's do; ``"N K/2"`` is a
+matrix whose elements hold two numbers each along K. The library, the oracles and PyTorch's fake
+kernels all infer shapes here.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ class Signature:
                         f"with those of {batched}, which has shape {list(shapes[batched or ''])}"
                     )
                 batch, batched, dims, extents = found, batched or name, form[1:], shape[cut:]
-            for dim, size in zip(dims, extents, strict=True):
+            for (dim, share), extent in zip(map(shared, dims), extents, strict=True):
+                size = extent * share
                 if size > DIM_MAX:
                     raise ShapeError(
                         f"{name} has shape {list(shape)}, so {dim} = {size}; takes at most "
@@ -139,7 +141,7 @@ class Signature:
             form = self.forms[layout][name].split()
             outer = before.get(form[0])
             inner = form if outer is None else form[1:]
-            found.append((*(outer or ()), *(sizes[dim] for dim in inner)))
+            found.append((*(outer or ()), *(sizes[d] // share for d, share in map(shared, inner))))
         return tuple(found)
 
     def check(self, options: Mapping[str, Any]) -> None:
@@ -165,6 +167,12 @@ def broadcast(one: Shape, other: Shape) -> Shape | None:
             return None
         found.append(b if a == 1 else a)
     return tuple(found)
+
+
+def shared(dim: str) -> tuple[str, int]:
+    """A dimension's size, and how many of it an element holds: ("K", 2) of ``"K/2"``."""
+    name, _, share = dim.partition("/")
+    return name, int(share or 1)
 
 
 def leading_in(forms: Mapping[str, str]) -> bool:

@@ -1,7 +1,8 @@
 """NF4 weights, QLoRA's format of 4 bits: blocks of 64 numbers along K share an f32 scale.
 
 :func:`quantize` and :func:`dequantize` weights (:class:`Weight`), of NumPy or PyTorch;
-:func:`from_bitsandbytes` and :func:`to_bitsandbytes` convert them exactly.
+:func:`from_bitsandbytes` and :func:`to_bitsandbytes` convert them exactly; :func:`linear` and
+:func:`linear_dgrad` multiply with them, with the bits of the same on the dequantised weight.
 :mod:`ptxgen.numerics.nf4` says what every bit is.
 
 Importing this does nothing: each name is loaded when it is first used.
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ptxgen.numerics.nf4 import CODE
+    from ptxgen.ops.nf4 import nf4_linear as linear
+    from ptxgen.ops.nf4 import nf4_linear_dgrad as linear_dgrad
     from ptxgen.ops.nf4_weight import (
         Weight,
         dequantize,
@@ -27,12 +30,16 @@ __all__ = [
     "Weight",
     "dequantize",
     "from_bitsandbytes",
+    "linear",
+    "linear_dgrad",
     "quantize",
     "to_bitsandbytes",
 ]
 
 _HOMES = {
     "CODE": ("numerics.nf4", "CODE"),
+    "linear": ("ops.nf4", "nf4_linear"),
+    "linear_dgrad": ("ops.nf4", "nf4_linear_dgrad"),
 }
 """Where what is not in :mod:`ptxgen.ops.nf4_weight` is, and what it is called there."""
 

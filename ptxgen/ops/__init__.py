@@ -19,12 +19,23 @@ from ptxgen.tiles.lazy import Lazy
 if TYPE_CHECKING:
     from ptxgen.ops.dgrad import linear_dgrad
     from ptxgen.ops.forward import linear
+    from ptxgen.ops.nf4 import nf4_linear, nf4_linear_dgrad
     from ptxgen.ops.op import Op
     from ptxgen.ops.product import matmul
     from ptxgen.ops.rows import logsumexp
     from ptxgen.ops.wgrad import linear_wgrad
 
-__all__ = ["OPS", "linear", "linear_dgrad", "linear_wgrad", "logsumexp", "matmul", "register"]
+__all__ = [
+    "OPS",
+    "linear",
+    "linear_dgrad",
+    "linear_wgrad",
+    "logsumexp",
+    "matmul",
+    "nf4_linear",
+    "nf4_linear_dgrad",
+    "register",
+]
 
 _HOMES = {
     "linear": ("forward", "gemm"),
@@ -32,6 +43,8 @@ _HOMES = {
     "linear_wgrad": ("wgrad", "gemm"),
     "logsumexp": ("rows", "rows"),
     "matmul": ("product", "gemm"),
+    "nf4_linear": ("nf4", "nf4"),
+    "nf4_linear_dgrad": ("nf4", "nf4"),
 }
 """The modules that have an operation's function, and its row."""
 

@@ -119,7 +119,7 @@ class DequantiseSpec(KernelSpec):
     def expects(self) -> tuple[Expect, ...]:
         return (
             Expect("mul.rn.f32", ("mul.f32", "mul.ftz*", "fma.*")),
-            Expect("st.global.v4.u32", ("st.global.u*",)),
+            Expect(f"st.global.v4.{'f32' if self.dtype == 'f32' else 'u32'}", ("st.global.[fu]*",)),
             Expect("griddepcontrol.launch_dependents", since="sm_90"),
         )
 

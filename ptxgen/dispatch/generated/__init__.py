@@ -7,6 +7,10 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 
 TABLES: dict[tuple[str, ...], str] = {
     ("logsumexp",): "logsumexp",
+    ("nf4", "NN", "rows", "f32", "simt"): "nf4_nn_rows_f32_simt",
+    ("nf4", "NN", "rows", "half", "tc"): "nf4_nn_rows_half_tc",
+    ("nf4", "NT", "rows", "f32", "simt"): "nf4_nt_rows_f32_simt",
+    ("nf4", "NT", "rows", "half", "tc"): "nf4_nt_rows_half_tc",
     ("NN", "rows", "f32", "simt"): "nn_rows_f32_simt",
     ("NN", "rows", "f64", "simt"): "nn_rows_f64_simt",
     ("NN", "rows", "half", "simt"): "nn_rows_half_simt",

@@ -1,7 +1,7 @@
 """ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
-:func:`logsumexp`; of 4-bit integers :func:`int4.gemm`.
+:func:`logsumexp`; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has weights of 4 bits.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.
@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptxgen import int4, reference
+    from ptxgen import int4, nf4, reference
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -76,6 +76,7 @@ __all__ = [
     "linear_wgrad",
     "logsumexp",
     "matmul",
+    "nf4",
     "profile",
     "reference",
     "set_default_device",
@@ -98,7 +99,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("int4", "reference"):
+    if name in ("int4", "nf4", "reference"):
         return importlib.import_module(f"ptxgen.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")

@@ -31,6 +31,7 @@ ROOMS = (
     "runtime",
     "ops",
     "int4",
+    "nf4",
     "torch",
     "cli",
     "bench",

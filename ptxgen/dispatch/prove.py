@@ -310,7 +310,10 @@ class Prover:
                 emit.condition(self.table, route),
                 *(step.grid for step in route.steps),
             ]
-        return shapes(self.table.space, formulas, seed)
+        space = self.table.space
+        for shape in shapes(space, formulas, seed):
+            if space.within.evaluate(space.environment(shape)):
+                yield shape
 
     def implies(self, premises: Iterable[Expr], goal: Expr) -> Verdict:
         """Whether ``goal`` holds for every problem for which ``premises`` do."""
@@ -335,6 +338,7 @@ class Prover:
     def _sampled(self, premises: tuple[Expr, ...]) -> Shape | None:
         """A problem that has all of ``premises``, from the box that their comparisons leave."""
         space = self.table.space
+        premises = (*premises, space.within)
         box = tightened(space, self._domain, premises)
         if any(low > high for low, high in box.values()):
             return None
@@ -394,6 +398,8 @@ class Prover:
     def _decide(
         self, premises: tuple[Expr, ...], goal: Expr, domain: Mapping[str, Interval], effort: int
     ) -> Verdict:
+        premises = (*premises, self.table.space.within)
+
         def refuted_by(shape: Shape) -> bool:
             env = self.table.space.environment(shape)
             return all(p.evaluate(env) for p in premises) and not goal.evaluate(env)

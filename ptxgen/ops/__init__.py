@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ptxgen.ops.dgrad import linear_dgrad
     from ptxgen.ops.forward import linear
     from ptxgen.ops.int4 import int4_gemm
+    from ptxgen.ops.nf4 import nf4_linear, nf4_linear_dgrad
     from ptxgen.ops.op import Op
     from ptxgen.ops.product import matmul
     from ptxgen.ops.rows import logsumexp
@@ -33,6 +34,8 @@ __all__ = [
     "linear_wgrad",
     "logsumexp",
     "matmul",
+    "nf4_linear",
+    "nf4_linear_dgrad",
     "register",
 ]
 
@@ -43,6 +46,8 @@ _HOMES = {
     "linear_wgrad": ("wgrad", "gemm"),
     "logsumexp": ("rows", "rows"),
     "matmul": ("product", "gemm"),
+    "nf4_linear": ("nf4", "nf4"),
+    "nf4_linear_dgrad": ("nf4", "nf4"),
 }
 """The modules that have an operation's function, and its row."""
 

@@ -6,7 +6,7 @@ Which dimensions an argument has, and in which order, follows from the operation
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
@@ -28,6 +28,9 @@ from ptxgen.tiles.gemm import WIDTH_OF
 
 RESULT_F32 = frozenset({"linear_wgrad"})
 """Operations whose result is as wide as their sums, unless something else is asked for."""
+
+Served = Callable[[str, str], bool]
+"""Whether products stored so ("NN" .. "TT") are served under a plan (its name)."""
 
 _TRANSPOSED = {"N": "T", "T": "N"}
 _PARAMETERS = ("a", "b")
@@ -96,11 +99,18 @@ class Reading:
         )
 
 
+@cache
+def _routed(storage: str, plan: str) -> bool:
+    """Whether products stored so are served under a plan."""
+    return any(key[:2] == (storage, plan) for key in TABLES)
+
+
 def read(
     signature: Signature,
     views: Mapping[str, ArrayView],
     options: Options,
     targets: tuple[str | None, ...],
+    served: Served = _routed,
 ) -> Reading:
     """The product that an operation makes of ``views``.
 
@@ -135,7 +145,7 @@ def read(
         _matrices(name, views[name], batch) for name in names
     )
     (storage_a, lda), (storage_b, ldb) = _storage(
-        operation, product, names, views, (matrix_a, matrix_b), prefer
+        operation, product, names, views, (matrix_a, matrix_b), prefer, served
     )
     own = a.dtype
     flags = CODES[activation or "none"] << ACTIVATION_SHIFT
@@ -222,12 +232,6 @@ def table_of(storage: str, plan: str, dtype: str, tier: str) -> tuple[str, ...] 
     """The key of the route table of these products; None if nothing serves them."""
     key = storage, plan, WIDTH_OF[dtype], tier
     return key if key in TABLES else None
-
-
-@cache
-def _routed(storage: str, plan: str) -> bool:
-    """Whether products stored so are served under a plan."""
-    return any(key[:2] == (storage, plan) for key in TABLES)
 
 
 def _kind(operation: Operation, views: Mapping[str, ArrayView], tier: str) -> tuple[str, str]:
@@ -364,19 +368,20 @@ def _storage(
     views: Mapping[str, ArrayView],
     matrices: tuple[ArrayView, ArrayView],
     prefer: str | None,
+    served: Served,
 ) -> tuple[tuple[str, int], tuple[str, int]]:
     """(letter, leading dimension) of A and B: as declared, or as a transposed view."""
     found = [
         _storages(matrix, letter) for matrix, letter in zip(matrices, product.layout, strict=True)
     ]
     plan = operation.plan_name
-    pairs = [(a, b) for a in found[0] for b in found[1] if _routed(a[0] + b[0], plan)]
+    pairs = [(a, b) for a in found[0] for b in found[1] if served(a[0] + b[0], plan)]
     for a, b in pairs:
         if a[0] + b[0] == prefer:
             return a, b
     if pairs:
         return pairs[0]
-    transposable = all(_routed(a + b, plan) for a in "NT" for b in "NT")
+    transposable = all(served(a + b, plan) for a in "NT" for b in "NT")
     for name, letter, storages in zip(names, product.layout, found, strict=True):
         if letter not in (s for s, _ in storages):
             view = views[name]

@@ -70,7 +70,7 @@ def linear(
     if activation != "none" and not kind.contract.activations:
         raise OptionError(f"activation={activation!r}: {kind.contract} has none")
     weight = given["w"] if layout == "kn" else given["w"].T
-    total = _product(_rows(given["x"]), weight, "rows", kind).reshape(shape)
+    total = _product(rows(given["x"]), weight, "rows", kind).reshape(shape)
     if "bias" in given:
         total = _add(total, _wide(given["bias"]))
     return _finish(activate(activation, total) if activation != "none" else total, out_old, kind)
@@ -88,7 +88,7 @@ def linear_dgrad(
     """``dx = dy @ W.T``: ``[..., N]`` and the weight as in :func:`linear` to ``[..., K]``."""
     given, shape, kind = _read(DGRAD, {"dy": dy, "w": w}, layout, tier, arch, out_dtype)
     weight = given["w"].T if layout == "kn" else given["w"]
-    return _finish(_product(_rows(given["dy"]), weight, "rows", kind).reshape(shape), None, kind)
+    return _finish(_product(rows(given["dy"]), weight, "rows", kind).reshape(shape), None, kind)
 
 
 def linear_wgrad(
@@ -108,7 +108,7 @@ def linear_wgrad(
     operands' dtype.
     """
     given, _, kind = _read(WGRAD, {"x": x, "dy": dy}, layout, tier, arch, out_dtype, wide=True)
-    a, b = _rows(given["x"]), _rows(given["dy"])
+    a, b = rows(given["x"]), rows(given["dy"])
     if layout == "nk":
         a, b = b, a
     return _finish(_product(a.T, b, "batch", kind), out_old, kind)
@@ -257,6 +257,7 @@ def _operand(name: str, value: ArrayLike) -> Array:
     return array
 
 
-def _rows(array: Array) -> Array:
+def rows(array: Array) -> Array:
+    """All leading dimensions as one."""
     # Not reshape(-1, …), which cannot tell the number of rows of length zero.
     return array.reshape(prod(array.shape[:-1]), array.shape[-1])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ptxgen.errors import SpecError
-from ptxgen.expr import Expr
+from ptxgen.expr import TRUE, Expr
 from ptxgen.numerics.signature import DIM_MAX
 
 SMS_MAX = 1024
@@ -70,7 +70,8 @@ class Space:
     streaming multiprocessors, is one of them. ``derived``: what follows from these, in order, each
     a formula over those before it. ``bounded``: derived variables for which the prover finds a
     constant bound first, and ``facts`` pairs (where, quantity) for whose quantity it finds one
-    where ``where`` holds: lemmas that other proofs need.
+    where ``where`` holds: lemmas that other proofs need. ``within``: what also holds of every
+    problem, and what all its routes require.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Space:
     derived: tuple[tuple[str, Expr], ...] = ()
     bounded: tuple[str, ...] = ()
     facts: tuple[tuple[Expr, Expr], ...] = field(default=(), repr=False)
+    within: Expr = TRUE
 
     def __post_init__(self) -> None:
         known = set(self.arguments)
@@ -90,6 +92,8 @@ class Space:
                     f"{sorted(known)}"
                 )
             known.add(name)
+        if unknown := self.within.variables() - known:
+            raise SpecError(f"space {self.name!r}: within reads {sorted(unknown)}")
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -1,0 +1,223 @@
+"""NF4 weights as arrays of NumPy and PyTorch: quantised, dequantised, and as bitsandbytes has them.
+
+All arithmetic is exact or that of :mod:`ptxgen.numerics.nf4`: both frameworks have the same bits.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics.dtype import name_of
+from ptxgen.numerics.nf4 import BLOCK, CODE
+from ptxgen.runtime.arrays import ArrayView, framework_of, view
+
+DTYPES = ("float32", "bfloat16", "float16")
+"""What weights are made from, and into."""
+_LAYOUTS = ("nk", "kn")
+
+
+@dataclass(frozen=True, eq=False)
+class Weight:
+    """A weight of ``n`` rows of ``k`` numbers, stored as :mod:`ptxgen.numerics.nf4` says.
+
+    ``data``: uint8 ``[N · K/2]``; ``scales``: float32 ``[N · K/64]``; contiguous arrays of NumPy or
+    PyTorch, in which block b of row n has the number ``n · (K/64) + b``.
+
+    Raises ShapeError and DtypeError.
+    """
+
+    data: Any
+    scales: Any
+    n: int
+    k: int
+
+    def __post_init__(self) -> None:
+        whole_blocks(self.k)
+        numbers = self.n * self.k
+        for name, dtype, size in ("data", "uint8", numbers // 2), ("scales", "float32", numbers):
+            size = size // BLOCK if name == "scales" else size
+            seen = _seen(name, getattr(self, name), (dtype,))
+            if seen.shape != (size,):
+                raise ShapeError(
+                    f"{name} has shape {list(seen.shape)}; takes [{size}] for N = {self.n} and "
+                    f"K = {self.k}"
+                )
+            if size > 1 and seen.strides != (1,):
+                raise ShapeError(f"{name} has stride {seen.strides[0]}; takes stride 1")
+
+    def __repr__(self) -> str:
+        return f"<nf4.Weight [{self.n}, {self.k}] of {framework_of(self.data)}>"
+
+    @cached_property
+    def operands(self) -> tuple[Any, Any]:
+        """Data and scales row by row, ``[N, K/2]`` and ``[N, K/64]``: as operations take them."""
+        rows = self.data.reshape(self.n, self.k // 2)
+        return rows, self.scales.reshape(self.n, self.k // BLOCK)
+
+
+def whole_blocks(k: int) -> None:
+    """Raises ShapeError unless K = ``k`` is a multiple of 64."""
+    if k < BLOCK or k % BLOCK:
+        raise ShapeError(f"K is {k}; takes a multiple of {BLOCK}: so many share a scale")
+
+
+def quantize(w: Any, layout: str = "nk") -> Weight:
+    """A weight in NF4: of each number the nearest code, of two that are as near the lower.
+
+    ``w``: float32, bfloat16 or float16, a NumPy array or a PyTorch tensor on any device, ``[N, K]``
+    (``layout="nk"``) or ``[K, N]`` (``"kn"``), K a multiple of 64. A block's scale is its largest
+    magnitude; a block of zeros has the scale 0, and the code 0 everywhere. Distances to
+    ``scale · code`` are compared exactly. NaN and Inf make their block's scale NaN or Inf.
+
+    Raises ShapeError, DtypeError and OptionError.
+
+    >>> import numpy, ptxgen
+    >>> q = ptxgen.nf4.quantize(numpy.linspace(-2, 2, 64, dtype="f4")[None])
+    >>> q, q.scales, q.data[-2:]
+    (<nf4.Weight [1, 64] of numpy>, array([2.], dtype=float32), array([254, 255], dtype=uint8))
+    """
+    _known(layout)
+    seen = _seen("w", w, DTYPES)
+    if len(seen.shape) != 2:
+        raise ShapeError(f"w has shape {list(seen.shape)}; takes [{', '.join(layout.upper())}]")
+    xp = sys.modules[seen.framework]
+    rows = (w.detach() if seen.framework == "torch" else w) if layout == "nk" else w.T
+    n, k = rows.shape
+    whole_blocks(k)
+    wide = _as(rows, "float32").reshape(-1, BLOCK)
+    scales = xp.abs(wide).max(1) if seen.framework == "numpy" else xp.amax(xp.abs(wide), 1)
+    # Exact in f64: the sum of neighbours has 27 bits at most, a scale has 24.
+    twice, scale = 2 * _as(wide, "float64"), _as(scales, "float64")[:, None]
+    index = _as(scale == 0, "uint8") * CODE.index(0.0) + xp.zeros_like(wide, dtype=xp.uint8)
+    for low, high in pairwise(CODE):
+        index += _as(twice > scale * (low + high), "uint8")
+    return Weight((index[:, ::2] | index[:, 1::2] << 4).reshape(-1), scales, int(n), int(k))
+
+
+def dequantize(q: Weight, dtype: Any = "float32", layout: str = "nk") -> Any:
+    """The weight that ``q`` stands for: ``scale · code``, rounded to f32, then once to ``dtype``.
+
+    ``dtype``: "float32", "bfloat16" (NumPy needs the package ml_dtypes for it) or "float16".
+    ``layout``: "nk" gives ``[N, K]``, "kn" a view of it as ``[K, N]``. The result is of the
+    framework of ``q``, and on its device.
+
+    Raises DtypeError and OptionError.
+    """
+    _known(layout)
+    wanted = name_of(dtype)
+    if wanted not in DTYPES:
+        raise DtypeError(f"dtype is {wanted!r}; takes {', '.join(map(repr, DTYPES))}")
+    framework = framework_of(q.data)
+    pairs = [(CODE[byte & 15], CODE[byte >> 4]) for byte in range(256)]
+    if framework == "torch":
+        codes = sys.modules["torch"].tensor(pairs, device=q.data.device)[q.data.long()]
+        wide = codes.reshape(-1, BLOCK) * q.scales[:, None]
+    else:
+        import numpy
+
+        with numpy.errstate(all="ignore"):
+            codes = numpy.array(pairs, numpy.float32)[q.data]
+            wide = codes.reshape(-1, BLOCK) * q.scales[:, None]
+    rows = _as(wide.reshape(q.n, q.k), wanted)
+    return rows if layout == "nk" else rows.T
+
+
+def from_bitsandbytes(param: Any) -> Weight:
+    """The weight of a ``bitsandbytes.nn.Params4bit``, ``[N, K]``, that has been quantised.
+
+    Its numbers are exactly those that bitsandbytes dequantises to; scales that it has quantised
+    once more become f32 numbers. Blocks of 64 and quant_type "nf4" are taken.
+
+    Raises OptionError, and ShapeError for a K that is no multiple of 64.
+    """
+    state = getattr(param, "quant_state", None)
+    if state is None:
+        raise OptionError("param has no quant_state; takes a Params4bit that has been quantised")
+    plain = not getattr(state, "packing_format_for_cpu", False)
+    for what, value, taken in (
+        ("quant_type", state.quant_type, "nf4"),
+        ("blocksize", state.blocksize, BLOCK),
+        ("code", tuple(state.code.tolist()), CODE),
+        ("packing", "plain" if plain else "for CPUs", "plain"),
+    ):
+        if value != taken:
+            raise OptionError(f"param has {what} {value!r}; takes {taken!r}")
+    n, k = state.shape
+    whole_blocks(k)
+    torch, scales = sys.modules["torch"], state.absmax
+    if state.state2 is not None:
+        outer = state.state2
+        steps = outer.absmax.repeat_interleave(outer.blocksize)[: len(scales)]
+        scales = outer.code[scales.long()] * steps + state.offset
+    stored = param.data.detach().as_subclass(torch.Tensor).contiguous().view(torch.uint8)
+    return Weight(_swapped(stored.reshape(-1)), scales.float(), int(n), int(k))
+
+
+def to_bitsandbytes(q: Weight, dtype: Any = "float32") -> Any:
+    """``q``, of PyTorch tensors, as a ``bitsandbytes.nn.Params4bit`` with the same numbers.
+
+    ``dtype``: what bitsandbytes is to dequantise it to. Needs the package bitsandbytes.
+
+    Raises DtypeError and ImportError.
+    """
+    if framework_of(q.data) != "torch":
+        raise DtypeError(f"q is of {framework_of(q.data)} arrays; takes PyTorch tensors")
+    torch = sys.modules["torch"]
+    functional = importlib.import_module("bitsandbytes.functional")
+    state = functional.QuantState(
+        absmax=q.scales,
+        shape=torch.Size((q.n, q.k)),
+        code=torch.tensor(CODE, device=q.data.device),
+        blocksize=BLOCK,
+        quant_type="nf4",
+        dtype=getattr(torch, name_of(dtype)),
+    )
+    return importlib.import_module("bitsandbytes.nn").Params4bit(
+        _swapped(q.data).reshape(-1, 1),
+        requires_grad=False,
+        quant_state=state,
+        blocksize=BLOCK,
+        compress_statistics=False,
+        quant_type="nf4",
+        bnb_quantized=True,
+    )
+
+
+def _swapped(data: Any) -> Any:
+    """Bytes with their nibbles the other way round."""
+    return data << 4 | data >> 4
+
+
+def _seen(name: str, array: Any, dtypes: tuple[str, ...]) -> ArrayView:
+    """A view of an array of NumPy or PyTorch. Raises DtypeError for another, or another dtype."""
+    if (framework := framework_of(array)) not in ("numpy", "torch"):
+        kind = type(array).__name__
+        raise DtypeError(f"{name} is a {kind} ({framework}); takes an array of NumPy or PyTorch")
+    seen = view(array, name)
+    if seen.dtype not in dtypes:
+        raise DtypeError(f"{name} has dtype {seen.dtype}; takes {' or '.join(dtypes)}")
+    return seen
+
+
+def _known(layout: str) -> None:
+    if layout not in _LAYOUTS:
+        raise OptionError(f"layout is {layout!r}; takes {', '.join(map(repr, _LAYOUTS))}")
+
+
+def _as(array: Any, dtype: str) -> Any:
+    """``array`` in a dtype, each number rounded once to nearest."""
+    if framework_of(array) == "torch":
+        return array.to(getattr(sys.modules["torch"], dtype))
+    import numpy
+
+    try:
+        with numpy.errstate(over="ignore"):
+            return array.astype(dtype)
+    except TypeError as error:
+        raise DtypeError(f"NumPy knows no dtype {dtype}; import ml_dtypes") from error

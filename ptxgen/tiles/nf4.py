@@ -1,0 +1,74 @@
+"""The tables of products with NF4 weights, by operand layout ("NT": forward, "NN": input gradient),
+plan, width of operands and tier.
+
+Routes bring the weight into scratch memory, in the operands' dtype, and go on as those of the dense
+table, whose B it then is: at a multiple of 16 bytes, in rows of whole blocks. Of the dense routes
+they take the last, which serves everything, and those of :data:`ROWS_MIN` rows or more that prepare
+nothing themselves: where rows are few, dequantising takes longer than the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from ptxgen.expr import Expr, ceil_div, const
+from ptxgen.numerics.contract import K, N
+from ptxgen.numerics.nf4 import BLOCK
+from ptxgen.spec import GemmSpec, Key, Route, RouteTable, Step
+from ptxgen.spec.nf4 import DequantiseSpec
+from ptxgen.tiles import gemm
+
+WEIGHT = "b_dequantised"
+"""The scratch memory that has the weight."""
+ROWS_MIN = 32
+"""The least rows of a tile."""
+
+
+def weight(layout: str, dtype: str) -> tuple[Step, dict[str, Expr]]:
+    """The step that dequantises B of a product, and what is so of that B."""
+    rows, cols = (N, K) if layout[1] == "T" else (K, N)
+    blocks = ceil_div(cols, BLOCK)
+    step = Step(DequantiseSpec(dtype), {"y": WEIGHT}, {"BLOCKS": rows * blocks})
+    return step, {"ALIGN_B": const(16), "LDB": blocks * BLOCK}
+
+
+def dequantised(dense: Route) -> Route:
+    """The twin of a dense route that reads a dequantised B."""
+    main = dense.main
+    assert isinstance(main, GemmSpec), "of products"
+    first, so = weight(main.layout, main.dtype)
+    reading = (Step(kernel, {"b": WEIGHT}, so) for kernel in dense.kernels)
+    return Route((first, *reading), reason=f"the weight dequantised; {dense.reason}")
+
+
+def _taken(dense: RouteTable) -> Iterator[Route]:
+    for route in dense.routes:
+        main, tall = route.main, getattr(route.main, "bm", 0) >= ROWS_MIN
+        if route is dense.routes[-1] or (tall and main is route.kernels[0]):
+            yield route
+
+
+def _table(key: Key) -> RouteTable:
+    dense = gemm.TABLES[key]()
+    first, _ = weight(key[0], dense.dtypes[0])
+    problems = replace(
+        dense.space,
+        name=f"{dense.space.name}, with NF4 weights",
+        variables=tuple(pair for pair in dense.space.variables if pair[0] != "ALIGN_B"),
+        within=first.requires,
+    )
+    return RouteTable(problems, tuple(map(dequantised, _taken(dense))), dense.dtypes)
+
+
+def _keys() -> Iterator[Key]:
+    for layout in ("NT", "NN"):
+        yield layout, "rows", "half", "tc"
+        yield layout, "rows", "f32", "simt"
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {
+    ("nf4", *key): partial(_table, key) for key in _keys()
+}
+"""What makes each table."""

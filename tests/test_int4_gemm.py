@@ -18,7 +18,7 @@ import ptxgen
 from ptxgen import int4, reference
 from ptxgen.dispatch import choose, emit
 from ptxgen.dispatch.prove import prove, prove_source
-from ptxgen.errors import OptionError, ShapeError, SpecError, UncoveredError
+from ptxgen.errors import GradError, OptionError, ShapeError, SpecError, UncoveredError
 from ptxgen.interp.run.profile import Profiler
 from ptxgen.numerics.int4 import ELEMENTS, GEMM, LAYOUTS, SUM_MAX, VARIANTS
 from ptxgen.ops import OPS
@@ -191,6 +191,19 @@ def test_explain_takes_the_elements_dtype():
         ptxgen.explain("int4_gemm", 1, 2, 3)
     with pytest.raises(OptionError, match="dtype is 'float32'; takes 's4', 'u4'"):
         ptxgen.explain("int4_gemm", 1, 2, 2, dtype="float32")
+
+
+def test_it_has_an_operator_without_gradients():
+    with pytest.raises(GradError, match="int4_gemm has no gradients"):
+        OPS["int4_gemm"].backward((), (), (), {}, ())
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch
+
+    given, options = operands(Case(5, 20, 34, "bias", with_c="beside"), "u4", "rrr")
+    tensors = [torch.from_numpy(given[name]) for name in GEMM.arguments]
+    got = ptxgen.torch.int4_gemm(*tensors, **options)
+    assert (got.numpy() == reference.int4_gemm(**given, **options)).all()
+    torch.library.opcheck(torch.ops.ptxgen.int4_gemm, tuple(tensors), options)
 
 
 # -- kernels ------------------------------------------------------------------------------

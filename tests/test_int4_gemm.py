@@ -75,6 +75,13 @@ def test_out_may_be_c_and_nothing_else():
         int4.gemm(given["a"], given["b"], buffer[1:], layout="rrr", out=buffer[:-1])
 
 
+class OneCta(CpuDevice):
+    """A device that starts one CTA, which has to walk over all tiles."""
+
+    def launch(self, function, grid, block, stream, params, what):
+        super().launch(function, (1, 1, 1), block, stream, params, what)
+
+
 class Tensor:
     """As much of a tensor as the hot path asks for."""
 
@@ -246,6 +253,13 @@ def test_schedules_do_not_matter(name):
     case = int4_cases.cases(name)[1]
     for settings in ({"seed": 5}, {"early": True}):
         int4_cases.check(name, case, CpuDevice(**settings))
+
+
+@pytest.mark.parametrize("name", [n for n in KERNELS if "_s4_" in n])
+def test_ctas_walk_over_more_tiles_than_fit_a_grid(name):
+    spec = SPECS[name]
+    case = Case(spec.bm + 1, spec.bn + 2, spec.bk * 3 + 2, "relu", with_c="over")
+    int4_cases.check(name, case, OneCta())
 
 
 @pytest.mark.parametrize("name", KERNELS)

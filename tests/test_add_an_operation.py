@@ -112,7 +112,7 @@ def test_it_has_an_operator(toy):
 
 
 ABOUT_PRODUCTS = re.compile(
-    r"(?:==|in|is|!=)\s*[(\[{]?\s*[\"'](?:linear\w*|matmul|logsumexp|thrice)[\"']"
+    r"(?:==|in|is|!=)\s*[(\[{]?\s*[\"'](?:linear\w*|matmul|logsumexp|int4_gemm|thrice)[\"']"
 )
 # What is about one operation, one kind of them, or a framework's own products.
 ITS_OWN = (

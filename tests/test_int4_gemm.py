@@ -18,7 +18,7 @@ import ptxgen
 from ptxgen import int4, reference
 from ptxgen.dispatch import choose, emit
 from ptxgen.dispatch.prove import prove, prove_source
-from ptxgen.errors import OptionError, ShapeError, SpecError, UncoveredError
+from ptxgen.errors import GradError, OptionError, ShapeError, SpecError, UncoveredError
 from ptxgen.interp.run.profile import Profiler
 from ptxgen.numerics.int4 import ELEMENTS, GEMM, LAYOUTS, SUM_MAX, VARIANTS
 from ptxgen.ops import OPS
@@ -73,6 +73,13 @@ def test_out_may_be_c_and_nothing_else():
     buffer = np.zeros((6, 10), np.uint8)
     with pytest.raises(ShapeError, match="out shares memory with c"):
         int4.gemm(given["a"], given["b"], buffer[1:], layout="rrr", out=buffer[:-1])
+
+
+class OneCta(CpuDevice):
+    """A device that starts one CTA, which has to walk over all tiles."""
+
+    def launch(self, function, grid, block, stream, params, what):
+        super().launch(function, (1, 1, 1), block, stream, params, what)
 
 
 class Tensor:
@@ -193,6 +200,19 @@ def test_explain_takes_the_elements_dtype():
         ptxgen.explain("int4_gemm", 1, 2, 2, dtype="float32")
 
 
+def test_it_has_an_operator_without_gradients():
+    with pytest.raises(GradError, match="int4_gemm has no gradients"):
+        OPS["int4_gemm"].backward((), (), (), {}, ())
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch
+
+    given, options = operands(Case(5, 20, 34, "bias", with_c="beside"), "u4", "rrr")
+    tensors = [torch.from_numpy(given[name]) for name in GEMM.arguments]
+    got = ptxgen.torch.int4_gemm(*tensors, **options)
+    assert (got.numpy() == reference.int4_gemm(**given, **options)).all()
+    torch.library.opcheck(torch.ops.ptxgen.int4_gemm, tuple(tensors), options)
+
+
 # -- kernels ------------------------------------------------------------------------------
 
 
@@ -233,6 +253,13 @@ def test_schedules_do_not_matter(name):
     case = int4_cases.cases(name)[1]
     for settings in ({"seed": 5}, {"early": True}):
         int4_cases.check(name, case, CpuDevice(**settings))
+
+
+@pytest.mark.parametrize("name", [n for n in KERNELS if "_s4_" in n])
+def test_ctas_walk_over_more_tiles_than_fit_a_grid(name):
+    spec = SPECS[name]
+    case = Case(spec.bm + 1, spec.bn + 2, spec.bk * 3 + 2, "relu", with_c="over")
+    int4_cases.check(name, case, OneCta())
 
 
 @pytest.mark.parametrize("name", KERNELS)

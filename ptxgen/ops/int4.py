@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.int4 import (
     BIASES,
@@ -140,7 +140,14 @@ def _single(name: str, value: Any) -> float:
     return math.nan if math.isnan(found) else found
 
 
-OPS = {GEMM.name: Op(GEMM, read, pose)}
+def backward(*_: Any) -> tuple[Any, ...]:
+    """Refuses: what is rounded to 4 bits has no gradients."""
+    raise GradError(
+        f"{GEMM.name} has no gradients; pass what does not require grad, such as bias.detach()"
+    )
+
+
+OPS = {GEMM.name: Op(GEMM, read, pose, backward)}
 """The row of products of 4-bit integers."""
 
 run = caller(OPS["int4_gemm"])
@@ -186,6 +193,8 @@ def int4_gemm(
 
     ``out`` may be ``c`` itself. ``out``, ``stream`` and ``kernel`` are else as in
     :func:`ptxgen.linear`.
+
+    ``torch.ops.ptxgen.int4_gemm`` is an operator for ``torch.compile``, without gradients.
 
     Raises ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before
     anything is launched or written. Source: ``ptxgen/tiles/int4.py``.

@@ -2,9 +2,9 @@
 
 A shape is written as a form: ``"... K"`` is any number of leading dimensions, which together count
 as the size M, and a last one, K; ``"K N"`` is a matrix; ``"* K N"`` is a batch of them, whose
-leading dimensions broadcast against those of other arguments, as NumPy's do; ``"N K/2"`` is a
-matrix whose elements hold two numbers each along K. The library, the oracles and PyTorch's fake
-kernels all infer shapes here.
+leading dimensions broadcast against those of other arguments, as NumPy's do. ``"M K/2"`` is a
+matrix whose items hold two elements each along K, which therefore is even. The library, the oracles
+and PyTorch's fake kernels all infer shapes here.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ class Signature:
         beyond :data:`DIM_MAX`.
         """
         forms = self.forms[layout]
+        packing = packed(forms)
         sizes: dict[str, int] = {}
         owner: dict[str, str] = {}
         lead: tuple[str, Shape] | None = None
@@ -108,8 +109,14 @@ class Signature:
                         f"with those of {batched}, which has shape {list(shapes[batched or ''])}"
                     )
                 batch, batched, dims, extents = found, batched or name, form[1:], shape[cut:]
-            for (dim, share), extent in zip(map(shared, dims), extents, strict=True):
-                size = extent * share
+            for each, extent in zip(dims, extents, strict=True):
+                dim, unit = elements(each)
+                size = extent * unit
+                if size % packing.get(dim, 1):
+                    raise ShapeError(
+                        f"{name} has shape {list(shape)}, so {dim} = {size}; takes a multiple of "
+                        f"{packing[dim]}, which are packed together"
+                    )
                 if size > DIM_MAX:
                     raise ShapeError(
                         f"{name} has shape {list(shape)}, so {dim} = {size}; takes at most "
@@ -141,7 +148,8 @@ class Signature:
             form = self.forms[layout][name].split()
             outer = before.get(form[0])
             inner = form if outer is None else form[1:]
-            found.append((*(outer or ()), *(sizes[d] // share for d, share in map(shared, inner))))
+            units = map(elements, inner)
+            found.append((*(outer or ()), *(sizes[dim] // unit for dim, unit in units)))
         return tuple(found)
 
     def check(self, options: Mapping[str, Any]) -> None:
@@ -169,10 +177,16 @@ def broadcast(one: Shape, other: Shape) -> Shape | None:
     return tuple(found)
 
 
-def shared(dim: str) -> tuple[str, int]:
-    """A dimension's size, and how many of it an element holds: ("K", 2) of ``"K/2"``."""
-    name, _, share = dim.partition("/")
-    return name, int(share or 1)
+def elements(dim: str) -> tuple[str, int]:
+    """A dimension of a form: its size's name, and how many elements an item holds along it."""
+    name, _, unit = dim.partition("/")
+    return name, int(unit or 1)
+
+
+def packed(forms: Mapping[str, str]) -> dict[str, int]:
+    """The sizes along which items of some argument or result hold several elements: how many."""
+    found = (elements(dim) for form in forms.values() for dim in form.split())
+    return {name: unit for name, unit in found if unit > 1}
 
 
 def leading_in(forms: Mapping[str, str]) -> bool:

@@ -178,7 +178,7 @@ def test_refused_by_name():
     wide = x.astype(np.float32)
     for call, error, message in (
         (lambda: nf4.linear(x, w), DtypeError, "q is a ndarray; takes a ptxgen.nf4.Weight"),
-        (lambda: nf4.linear(x[:, :62], q), ShapeError, r"data has shape \[5, 32\].* K = 62"),
+        (lambda: nf4.linear(x[:, :62], q), ShapeError, "K = 62; takes a multiple of 64"),
         (lambda: nf4.linear_dgrad(x, q), ShapeError, "data has shape"),
         (lambda: nf4.linear(x, q, dy), ShapeError, r"bias has shape \[3, 5\]"),
         (lambda: nf4.linear(wide.astype(float), q), DtypeError, "x has dtype float64"),

@@ -19,15 +19,17 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
-from ptxgen import logsumexp, reference, use_device
+from ptxgen import logsumexp, nf4, ops, reference, use_device
 from ptxgen.build.compile import Job, compile_many
 from ptxgen.build.render import render
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.ops.gemm import table_of
 from ptxgen.ops.launch import architecture, launch
 from ptxgen.runtime import get_device
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, GemmSpec, Problem
+from ptxgen.spec.nf4 import DequantiseSpec
 from ptxgen.tiles import SPECS, TABLES
 
 NUMPY = {
@@ -177,6 +179,25 @@ def run_rows(name: str, dtype: str, rows: int, columns: int, rng: Any) -> str:
     return "same" if got.tobytes() == reference.logsumexp(x).tobytes() else "different"
 
 
+def run_nf4(name: str, first: GemmSpec, m: int, n: int, k: int, rng: Any) -> str | None:
+    """The same of products with NF4 weights, whose sizes are rounded up to whole blocks."""
+    forward = first.layout == "NT"
+    rows, columns = (n, k) if forward else (k, n)
+    whole = max(rows, 1), max(-(-columns // BLOCK), 1) * BLOCK
+    q = nf4.quantize(rng.standard_normal(whole, dtype=np.float32))
+    x = rng.standard_normal((m, whole[forward]), dtype=np.float32).astype(NUMPY[first.dtype])
+    how = "nf4_linear" if forward else "nf4_linear_dgrad"
+    try:
+        with use_device(DEVICE):
+            got = getattr(ops, how)(x, q, kernel=name)
+    except OptionError as refusal:
+        if "it requires" not in str(refusal):
+            raise
+        return None
+    expected = getattr(reference, how)(x, q, arch=DEVICE.arch)
+    return "same" if got.tobytes() == expected.tobytes() else "different"
+
+
 def main() -> int:
     """Runs all kernels; the number of kernels with different bits."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -200,15 +221,17 @@ def main() -> int:
     wrong = 0
     for name, route in sorted(routes.items()):
         first = route.main
-        found: list[str | None] = (
-            [
+        found: list[str | None]
+        if isinstance(route.kernels[0], DequantiseSpec):
+            found = [run_nf4(name, first, m, n, k, rng) for m, n, k in shapes(first)]
+        elif isinstance(first, GemmSpec):
+            found = [
                 run(name, first.layout, m, n, k, aligned, rng)
                 for m, n, k in shapes(first)
                 for aligned in (True, False)
             ]
-            if isinstance(first, GemmSpec)
-            else [run_rows(name, first.dtype, r, c, rng) for r, c in ROWS]
-        )
+        else:
+            found = [run_rows(name, first.dtype, r, c, rng) for r, c in ROWS]
         served, different = len(found) - found.count(None), found.count("different")
         wrong += different > 0 or served == 0
         print(f"{name}: {served} problems, {different} different", flush=True)

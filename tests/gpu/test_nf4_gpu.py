@@ -1,0 +1,78 @@
+"""Products with NF4 weights on a real GPU: the bits of the dense ones, on every route."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+import ptxgen
+from ptxgen import nf4
+from ptxgen.errors import OptionError
+from ptxgen.tiles import TABLES
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.gpu
+
+NAMES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+ROUTES = {
+    twin.name: (key, dtype)
+    for key, table in TABLES.items()
+    if key[0] == "nf4"
+    for dtype in table.dtypes
+    for twin in (route.of(dtype) for route in table.routes)
+}
+"""The table and dtype of each route."""
+SHAPES = [(1, 1, 64), (1, 37, 192), (65, 70, 320), (257, 129, 1152), (3, 5, 4160), (2, 4159, 64)]
+
+
+@functools.cache
+def problem(m, n, k, dtype):
+    """x, dy, bias, the weight, and that as a dense one."""
+    torch.manual_seed(m + n + k)
+    q = nf4.quantize(torch.randn(n, k, device="cuda"))
+    x, dy, bias = (torch.randn(s, device="cuda").to(dtype) for s in ((m, k), (m, n), (n,)))
+    return x, dy, bias, q, nf4.dequantize(q, dtype)
+
+
+@pytest.mark.parametrize("name", sorted(ROUTES))
+def test_every_route_has_the_dense_bits(name):
+    key, dtype = ROUTES[name]
+    served = 0
+    for shape in SHAPES:
+        x, dy, bias, q, w = problem(*shape, NAMES[dtype])
+        try:
+            if key[1] == "NT":
+                got = nf4.linear(x, q, bias, activation="silu", kernel=name)
+                dense = ptxgen.linear(x, w, bias, activation="silu", layout="nk")
+            else:
+                got = nf4.linear_dgrad(dy, q, kernel=name)
+                dense = ptxgen.linear_dgrad(dy, w, layout="nk")
+        except OptionError as error:
+            assert "it requires" in str(error)
+            continue
+        assert torch.equal(got, dense), (name, shape)
+        served += 1
+    assert served
+
+
+@pytest.mark.parametrize("dtype", NAMES.values(), ids=str)
+def test_strided_rows_hot_calls_graphs_and_the_cpu_device(dtype):
+    x, dy, _, q, w = problem(33, 70, 192, dtype)
+    wide = torch.zeros(33, 201, device="cuda", dtype=dtype)
+    wide[:, 5:197] = x
+    expected = ptxgen.linear(x, w, layout="nk")
+    for _ in range(3):  # from the second on by the hot path
+        assert torch.equal(nf4.linear(wide[:, 5:197], q), expected)
+        assert torch.equal(nf4.linear(x[:1], q), expected[:1])
+    graph, out = torch.cuda.CUDAGraph(), torch.zeros_like(expected)
+    with torch.cuda.graph(graph):
+        nf4.linear(x, q, out=out)
+    graph.replay()
+    assert torch.equal(out, expected)
+    host = nf4.Weight(q.data.cpu().numpy(), q.scales.cpu().numpy(), q.n, q.k)
+    if dtype == torch.float32:
+        with ptxgen.use_device("cpu"):
+            got = nf4.linear_dgrad(dy.cpu().numpy(), host)
+        assert (got == nf4.linear_dgrad(dy, q).cpu().numpy()).all()
+    assert torch.equal(nf4.quantize(w.float()).data, nf4.quantize(w.float().cpu()).data.cuda())

@@ -17,7 +17,9 @@ from ptxgen.dispatch import choose
 from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError, UncoveredError
 from ptxgen.golden import targets
 from ptxgen.numerics.nf4 import BLOCK
+from ptxgen.ops import OPS
 from ptxgen.ops.launch import parameters
+from ptxgen.runtime.arrays import ArrayView
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import Step
 from ptxgen.spec.nf4 import DequantiseSpec
@@ -198,6 +200,56 @@ def test_refused_by_name():
         ptxgen.explain("nf4_linear_dgrad", 1, 64, 96)
     with pytest.raises(DtypeError, match="dtype has dtype float64"):
         ptxgen.explain("nf4_linear", 1, 64, 64, dtype="float64")
+
+
+def seen(shape, dtype, strides, ptr=0):
+    """An array on a GPU, as operations see it."""
+    return ArrayView(ptr, shape, strides, dtype, "cuda", 0, False, "torch", None)
+
+
+def test_storage_that_is_read_and_that_is_not():
+    """On a GPU nothing is copied: rows of x may be apart; columns, and bytes off 4, are refused."""
+    op = OPS["nf4_linear"]
+    options = {**op.options({}), "kernel": None}
+    good = {
+        "x": seen((3, 128), "bfloat16", (130, 1), 2),
+        "data": seen((5, 64), "uint8", (64, 1), 4),
+        "scales": seen((5, 2), "float32", (2, 1), 4),
+    }
+    out = seen((3, 5), "bfloat16", (5, 1))
+    found = op.read(good, options, (None,)).problem((out,))
+    assert found.table == ("nf4", "NT", "rows", "half", "tc")
+    assert dict(found.values) == {"M": 3, "N": 5, "K": 128, "ALIGN_A": 2}
+    assert found.pointers == ("a", "data", "scales", "bias", "c")
+    assert dict(found.told)["LDA"] == 130
+    for name, bad, message in (
+        ("x", seen((3, 128), "bfloat16", (1, 3)), r"strides \[1, 3\].*takes stride 1 along"),
+        ("data", seen((5, 64), "uint8", (64, 1), 2), "data starts off a multiple of 4 bytes"),
+        ("data", seen((5, 64), "uint8", (80, 1)), "data is not contiguous; pass data.contiguous"),
+        ("scales", seen((5, 2), "float32", (1, 5)), "scales is not contiguous"),
+        ("scales", seen((5, 3), "float32", (3, 1)), "with K = 128, that of x"),
+    ):
+        with pytest.raises(ShapeError, match=message):
+            op.read({**good, name: bad}, options, (None,))
+    with pytest.raises(DtypeError, match="data has dtype int8; takes uint8"):
+        op.read({**good, "data": seen((5, 64), "int8", (64, 1))}, options, (None,))
+    # A column of dy is read as rows of one element, not as a row of its transpose.
+    op = OPS["nf4_linear_dgrad"]
+    options = {**op.options({}), "kernel": None}
+    one = {
+        "dy": seen((3, 1), "float32", (1, 1)),
+        "data": seen((1, 64), "uint8", (64, 1)),
+        "scales": seen((1, 2), "float32", (2, 1)),
+    }
+    found = op.read(one, options, (None,)).problem((seen((3, 128), "float32", (128, 1)),))
+    assert found.table == ("nf4", "NN", "rows", "f32", "simt")
+    assert found.pointers == ("a", "data", "scales", "c")
+
+
+def test_only_dense_products_are_profiled():
+    route = QUANTISED["nf4", "NT", "rows", "half", "tc"].routes[0]
+    with pytest.raises(OptionError, match="is no route of dense products"):
+        ptxgen.profile(route.name, 1, 64, 64)
 
 
 def test_a_dense_kernel_is_no_route_of_them():

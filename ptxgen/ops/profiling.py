@@ -221,6 +221,8 @@ def _route(kernel: str, op: str | None) -> tuple[Route, str, Key, str]:
                 f"{kernel} only serves with other kernels; takes the name of a route, such as "
                 f"{' or '.join(used[:2])}"
             )
+        if kernel in routes:
+            raise OptionError(f"{kernel} is no route of dense products, which alone are profiled")
         near = difflib.get_close_matches(str(kernel), routes, 3) or [*routes][:3]
         raise OptionError(f"there is no kernel {kernel!r}; takes for example {', '.join(near)}")
     if op is None:

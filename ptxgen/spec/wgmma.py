@@ -14,8 +14,8 @@ from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, Gemm
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
 """Swizzle in bytes by the width of a panel in elements: its rows are that long."""
-PANEL = 64
-"""Elements of the reduction in a panel of an operand that is contiguous along it."""
+PANEL = 128
+"""Bytes of a row of a panel of an operand that is contiguous along the reduction."""
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
 WARPGROUP = 128
@@ -43,12 +43,14 @@ class Operand:
     """Outer indices of the tile (m or n)."""
     bk: int
     share: int
+    itemsize: int = 2
+    """Bytes of an element; 2 where it is not contiguous along the reduction."""
 
     @property
     def width(self) -> int:
         """Elements of a panel's row."""
         if self.k_major:
-            return PANEL
+            return PANEL // self.itemsize
         return next((w for w in SWIZZLES if w <= self.extent), min(SWIZZLES))
 
     @property
@@ -59,12 +61,12 @@ class Operand:
     @property
     def panels(self) -> int:
         """Panels of a tile."""
-        return self.bk // PANEL if self.k_major else -(-self.extent // self.width)
+        return self.bk // self.width if self.k_major else -(-self.extent // self.width)
 
     @property
     def swizzle(self) -> int:
         """Width of the swizzle, bytes."""
-        return SWIZZLES[self.width]
+        return PANEL if self.k_major else SWIZZLES[self.width]
 
     @property
     def panel_bytes(self) -> int:
@@ -198,7 +200,7 @@ class WgmmaSpec(GemmSpec):
             self.bn,
             256,
         )
-        check(self.bk % PANEL == 0, name, "bk is a multiple of 64", self.bk, PANEL)
+        check(self.bk % 64 == 0, name, "bk is a multiple of 64", self.bk, 64)
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         for operand in (self.a, self.b):
             check(

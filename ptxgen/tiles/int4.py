@@ -1,5 +1,6 @@
 """The tables of products of 4-bit integers, one for each layout and dtype, taken in order.
 
+- *many, on Hopper*: operands become bytes in scratch memory first, and wgmma multiplies these;
 - *few rows*, or few outputs: B streams past once; warps share the k's of narrow tiles;
 - *many*: the largest tile that still gives every SM one;
 - operands off 16 bytes, and reductions so long that shifted factors would overflow.
@@ -11,14 +12,23 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxgen.expr import Expr, ceil_div
-from ptxgen.numerics.contract import M, N
+from ptxgen.numerics.contract import K, M, N
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
-from ptxgen.spec import SMS, Key, Route, RouteTable
+from ptxgen.spec import SMS, Key, Route, RouteTable, Step
 from ptxgen.spec.int4 import Int4Spec, space
+from ptxgen.spec.int8 import Int8Spec, UnpackSpec, UnpackTurnedSpec, pitch
 
 
 def _tiles(bm: int, bn: int) -> Expr:
     return ceil_div(M, bm) * ceil_div(N, bn)
+
+
+def _unpacked(layout: str, kernel: Int8Spec) -> tuple[Step, Step]:
+    """``kernel``, behind the step that makes bytes of both operands."""
+    first = (UnpackSpec if layout == "rcr" else UnpackTurnedSpec)(kernel.dtype)
+    copies = {"a": "a_bytes", "b": "b_bytes"}
+    making = {"x0": "a", "x1": "b", "y0": copies["a"], "y1": copies["b"]}
+    return Step(first, making), Step(kernel, copies, {f"LD{x}": pitch(K) for x in "AB"})
 
 
 def _table(layout: str, dtype: str) -> RouteTable:
@@ -34,9 +44,15 @@ def _table(layout: str, dtype: str) -> RouteTable:
         )
     )
     rest = Int4Spec(layout, 64, 64, 128, 2, 2, 2, copy="bytes", widen="extend", dtype=dtype)
+    wide = Int8Spec(128, 256, 128, consumers=2, stages=4, cluster_m=2, registers=232, dtype=dtype)
     return RouteTable(
         space(dtype),
         (
+            Route(
+                _unpacked(layout, wide),
+                (M >= 512) & (_tiles(128, 256) >= SMS),
+                "many outputs: unpacked first",
+            ),
             Route((few,), (M <= 32) | (_tiles(64, 64) < SMS), "few rows or few outputs"),
             Route((large,), _tiles(128, 128) >= SMS, "many outputs"),
             Route((middle,), reason="outputs for small tiles"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from ptxgen.interp.text.ptx import Immediate, Instruction, Vector
 from ptxgen.interp.units.warp import WARP, refuse
 from ptxgen.reference import f64
 from ptxgen.reference.dot16 import accumulate, factors, tensor_core
-from ptxgen.reference.f32 import F32
 from ptxgen.reference.half import U16
 
 Array = NDArray[Any]
@@ -123,22 +122,31 @@ def _mma16(dtype: str) -> Callable[[Registers, Registers, Registers, str], list[
 def _mma8(
     of_a: type[Any], of_b: type[Any]
 ) -> Callable[[Registers, Registers, Registers, str], list[Array]]:
-    """8-bit integers of these types, summed modulo 2^32.
+    """8-bit integers of these types.
 
     A register of four has columns 4t to 4t + 3 of row g; further ones are 8 rows (A) or 16 columns
     on.
     """
 
     def run(a: Registers, b: Registers, c: Registers, arch: str) -> list[Array]:
-        left = np.stack(a).view(of_a).reshape(2, 2, -1, 8, 4, 4)  # k16, m8, warp, g, t, k
-        left = left.transpose(2, 1, 3, 0, 4, 5).reshape(-1, 16, 32)
         right = np.stack(b).view(of_b).reshape(2, -1, 8, 4, 4)  # k16, warp, g, t, k
         right = right.transpose(1, 0, 3, 4, 2).reshape(-1, 32, 8)
-        products = left.astype(np.float64) @ right.astype(np.float64)  # exact: below 2^53
-        total = tile_of(c).astype(np.int64) + products.astype(np.int64)
-        return registers_of(total.astype(np.int32))
+        return registers_of(_sum8(_bytes_a(a, of_a), right, tile_of(c)))
 
     return run
+
+
+def _bytes_a(a: Registers, of_a: type[Any]) -> Array:
+    """A of 8-bit integers, four registers, to ``[warps, 16 m, 32 k]``."""
+    left: Array = np.stack(a).view(of_a).reshape(2, 2, -1, 8, 4, 4)  # k16, m8, warp, g, t, k
+    return left.transpose(2, 1, 3, 0, 4, 5).reshape(-1, 16, 32)
+
+
+def _sum8(a: Array, b: Array, start: Array) -> Array:
+    """``start + a . b`` of 8-bit integers, modulo 2^32."""
+    products = a.astype(np.float64) @ b.astype(np.float64)  # exact: below 2^53
+    total: Array = (start.astype(np.int64) + products.astype(np.int64)).astype(np.int32)
+    return total
 
 
 def _mma64(rows: int, k: int) -> Callable[[Registers, Registers, Registers, str], Sequence[Array]]:
@@ -265,18 +273,19 @@ def descriptors(words: NDArray[np.uint64]) -> list[tuple[NDArray[np.int64], Desc
 
 @dataclass(frozen=True)
 class SharedMatrix:
-    """An operand of wgmma in shared memory: ``rows`` (of A or columns of B) by 16 along K.
+    """An operand of wgmma in shared memory: ``rows`` (of A or columns of B) by 32 bytes along K.
 
-    ``transposed``: rows are contiguous ("MN-major"), not K. Memory is read in chunks of
-    16 bytes, 8 elements along the contiguous axis.
+    ``transposed``: rows are contiguous ("MN-major"), not K; only of 16-bit elements. Memory is read
+    in chunks of 16 bytes along the contiguous axis. ``element``: what a matrix's elements are.
     """
 
     rows: int
     transposed: bool
+    element: str = "uint16"
 
     @cached_property
     def _chunks(self) -> tuple[I64, I64]:
-        """Row and k of the first element of each chunk, in the order of :meth:`chunks`."""
+        """Row and k (of 16 bits) of the start of each chunk, in the order of :meth:`chunks`."""
         along_rows, along_k = (8, 1) if self.transposed else (1, 8)
         row, k = np.mgrid[0 : self.rows : along_rows, 0:K:along_k]
         return row.reshape(-1), k.reshape(-1)
@@ -304,22 +313,22 @@ class SharedMatrix:
         return swizzle(start + offset, d.width, d.base[:, None])
 
     def elements(self, words: NDArray[np.uint64]) -> I64:
-        """Shared addresses of the single elements, ``[groups, rows, 16]``."""
+        """Shared addresses of the single elements of 16 bits, ``[groups, rows, 16]``."""
         addresses = self.chunks(words)[:, :, None] + np.arange(0, 16, 2)
         return self._grid(addresses).transpose(1, 2, 0)
 
-    def matrix(self, chunks: Array) -> U16:
-        """The gathered chunks ``[groups, 2 * rows, 16 bytes]`` as ``[16 k, groups, rows]``."""
-        return self._grid(np.ascontiguousarray(chunks).view(np.uint16))
+    def matrix(self, chunks: Array) -> Array:
+        """The gathered chunks ``[groups, 2 * rows, 16 bytes]`` as ``[k, groups, rows]``."""
+        return self._grid(np.ascontiguousarray(chunks).view(self.element))
 
     def _grid(self, values: Array) -> Array:
-        """``[groups, 2 * rows, 8]`` to ``[16 k, groups, rows]``."""
+        """``[groups, 2 * rows, 8 or 16]`` to ``[k, groups, rows]``, 16 or 32 k."""
         groups = len(values)
         if self.transposed:
             parts = values.reshape(groups, self.rows // 8, K, 8).transpose(2, 0, 1, 3)
         else:
-            parts = values.reshape(groups, self.rows, 2, 8).transpose(2, 3, 0, 1)
-        return parts.reshape(K, groups, self.rows)
+            parts = values.reshape(groups, self.rows, 2, -1).transpose(2, 3, 0, 1)
+        return parts.reshape(-1, groups, self.rows)
 
 
 # -- wgmma ----------------------------------------------------------------------------
@@ -328,69 +337,96 @@ class Wgmma:
     """``wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T``, T bf16 or f16."""
 
     n: int
-    dtype: str
     a: SharedMatrix | None
     """None: A comes from four registers."""
     b: SharedMatrix
-    negate_a: bool
-    negate_b: bool
+    dtype: str
+    negate_a: bool = False
+    negate_b: bool = False
+
+    sum: ClassVar[str] = "f32"
+    """The type of the accumulator's registers."""
 
     @property
     def registers(self) -> int:
-        """f32 registers of the accumulator."""
+        """Registers of the accumulator."""
         return self.n // 2
 
-    def a_of(self, registers: Registers) -> U16:
+    def a_of(self, registers: Registers) -> Array:
         """A from its four registers, ``[16 k, groups, 64]``."""
         return fragment_a(registers).reshape(K, -1, 64)
 
-    def run(self, a: U16, b: U16, d: Registers, scale_d: Array, arch: str) -> list[F32]:
+    def run(self, a: Array, b: Array, d: Registers, scale_d: Array, arch: str) -> list[Array]:
         """The new accumulators.
 
-        ``a``: ``[16 k, groups, 64]``, ``b``: ``[16 k, groups, n]`` as :meth:`SharedMatrix.matrix`
+        ``a``: ``[k, groups, 64]``, ``b``: ``[k, groups, n]`` as :meth:`SharedMatrix.matrix`
         gives them; ``d``: the accumulator's registers; ``scale_d``: whether it counts, ``[groups]``
         (a bool; where False, the sum starts from +0.0 and ``d`` may be anything).
         """
+        start = tile_of(d).reshape(-1, 64, self.n)
+        start = np.where(np.asarray(scale_d)[:, None, None], start, start.dtype.type(0))
+        return registers_of(self.total(a, b, start, arch).reshape(-1, 16, self.n))
+
+    def total(self, a: Array, b: Array, start: Array, arch: str) -> Array:
+        """``start + a . b``, ``[groups, 64, n]``."""
         sign = np.uint16(0x8000)
         left = factors((a ^ sign if self.negate_a else a)[:, :, :, None], self.dtype)
         right = factors((b ^ sign if self.negate_b else b)[:, :, None, :], self.dtype)
-        start = tile_of(d).reshape(-1, 64, self.n)
-        start = np.where(np.asarray(scale_d)[:, None, None], start, np.float32(0))
-        total = accumulate(left, right, start, tensor_core(arch))
-        return registers_of(total.reshape(-1, 16, self.n))
+        return accumulate(left, right, start, tensor_core(arch))
+
+
+@dataclass(frozen=True)
+class Wgmma8(Wgmma):
+    """``wgmma.mma_async.sync.aligned.m64nNk32.s32.T.U``, T and U s8 or u8."""
+
+    left: type[Any] = np.int8
+    """The elements of A."""
+
+    sum: ClassVar[str] = "s32"
+
+    def a_of(self, registers: Registers) -> Array:
+        """A from its four registers, ``[32 k, groups, 64]``."""
+        return _bytes_a(registers, self.left).transpose(2, 0, 1).reshape(32, -1, 64)
+
+    def total(self, a: Array, b: Array, start: Array, arch: str) -> Array:
+        """``start + a . b`` modulo 2^32, ``[groups, 64, n]``."""
+        return _sum8(a.transpose(1, 2, 0), b.transpose(1, 0, 2), start)
 
 
 @lru_cache(maxsize=128)
-def _shared_matrix(rows: int, transposed: bool) -> SharedMatrix:
-    return SharedMatrix(rows, transposed)
+def _shared_matrix(rows: int, transposed: bool, element: str = "uint16") -> SharedMatrix:
+    return SharedMatrix(rows, transposed, element)
 
 
 def wgmma(instruction: Instruction) -> Wgmma:
     """Reads ``wgmma.mma_async``; its operands are d, a or its descriptor, b's, scale-d, immediates.
 
     The immediates are the scales of A and B (1 or -1), then the transpositions (0 or 1) of A, if
-    it is in shared memory, and of B.
+    it is in shared memory, and of B; of 8-bit elements there are none.
     """
     form, operands = instruction.modifiers, instruction.operands
     shape = form[3] if len(form) == 7 else ""
     n = int(shape[4:-3]) if shape[:4] == "m64n" and shape[4:-3].isdigit() else 0
-    dtype = form[5] if len(form) == 7 else ""
+    elements = _BYTES.get((*form[4:], "s32"))
     if (
         form[:3] != ("mma_async", "sync", "aligned")
-        or shape != f"m64n{n}k16"
+        or shape != f"m64n{n}k{32 if elements else 16}"
         or not 8 <= n <= 256
-        or n % 8
-        or form[4:] not in (("f32", "bf16", "bf16"), ("f32", "f16", "f16"))
+        or n % (16 if elements and n > 32 else 8)
+        or not (elements or form[4:] in (("f32", "bf16", "bf16"), ("f32", "f16", "f16")))
     ):
         raise refuse(
             instruction,
             "wgmma.mma_async.sync.aligned.m64nNk16.f32.{bf16.bf16,f16.f16}, N a multiple of 8 "
-            "up to 256",
+            "up to 256, and m64nNk32.s32.{s8,u8}.{s8,u8}, N a multiple of 8 up to 32 or of 16 up "
+            "to 256",
         )
     from_registers = len(operands) > 1 and isinstance(operands[1], Vector)
     constants = [x.value if isinstance(x, Immediate) else None for x in operands[4:]]
+    wanted = 0 if elements else 3 if from_registers else 4
     if (
-        len(constants) != (3 if from_registers else 4)
+        len(operands) < 4
+        or len(constants) != wanted
         or not {*constants[:2]} <= {1, -1}
         or not {*constants[2:]} <= {0, 1}
         or not isinstance(operands[0], Vector)
@@ -399,14 +435,18 @@ def wgmma(instruction: Instruction) -> Wgmma:
     ):
         raise refuse(
             instruction,
-            f"{n // 2} registers of D, four of A or its descriptor, the descriptor of B, scale-d, "
-            "two scales of 1 or -1, and for each descriptor 0 or 1",
+            f"{n // 2} registers of D, four of A or its descriptor, the descriptor of B, scale-d"
+            + ("" if elements else ", two scales of 1 or -1, and for each descriptor 0 or 1"),
         )
+    if elements:
+        left, right = elements
+        a = None if from_registers else _shared_matrix(64, False, left.__name__)
+        return Wgmma8(n, a, _shared_matrix(n, False, right.__name__), form[5], left=left)
     return Wgmma(
         n,
-        dtype,
         None if from_registers else _shared_matrix(64, constants[2] == 1),
         _shared_matrix(n, constants[-1] == 1),
+        form[5],
         constants[0] == -1,
         constants[1] == -1,
     )

@@ -32,6 +32,7 @@ Bools = NDArray[np.bool_]
 Lanes = NDArray[np.int64]
 WARP = 32
 _U32 = np.dtype(np.uint32)
+_SUMS = {"f32": np.float32, "s32": np.int32}
 
 
 class Matrices:
@@ -219,7 +220,7 @@ class Product:
         d = []
         for value, slot in zip(form.values, form.sums, strict=True):
             if registers[slot] is None:  # never written, nor used
-                d.append(np.zeros((len(warps), WARP), np.float32))
+                d.append(np.zeros((len(warps), WARP), _SUMS[wgmma.sum]))
             else:
                 d.append(collective.rows_of(wave, value(wave, registers))[warps])
         results = wgmma.run(a, b, d, self.keep, form.arch)
@@ -245,8 +246,8 @@ class Form:
             raise kernel.error("takes different registers as accumulators", instruction)
         self.doubtful = [s for n, s in zip(flow.named(d), self.sums, strict=True)
                          if n in kernel.flow.doubtful]  # fmt: skip
-        self.values = [kernel.value(t, "f32", instruction) for t in targets]
-        self.writers = [operate.write(kernel, t, "f32", instruction) for t in targets]
+        self.values = [kernel.value(t, self.wgmma.sum, instruction) for t in targets]
+        self.writers = [operate.write(kernel, t, self.wgmma.sum, instruction) for t in targets]
         self.a: list[Value] = (
             [kernel.value(x, "b32", instruction) for x in a.items]
             if isinstance(a, Vector)

@@ -237,8 +237,8 @@ class Int8Spec(Ring, _Elements, KernelSpec):
             check(getattr(self, what) >= 1, name, what, getattr(self, what), ">= 1")
         for what, legal in (("dtype", [*int4.ELEMENTS]), ("min_arch", ["sm_90"])):
             check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
-        wide = self.bn % 32 == 0 and self.bn <= 256
-        check(wide, name, "bn is a multiple of 32 up to 256", self.bn, 256)
+        wide = self.bn % 64 == 0 and self.bn <= 256
+        check(wide, name, "bn is a multiple of 64 up to 256", self.bn, 256)
         check(self.bk % LINE == 0, name, f"bk is a multiple of {LINE}", self.bk, LINE)
         self.check_ring(self.accumulators)
 

@@ -75,7 +75,9 @@ def _case(
 
     ``tile`` makes the shared memory (u16), ``sums`` the accumulators (else they start from
     zero by scale-d), ``registers`` A, if it comes from registers. ``narrow``: f16 sums.
+    Of bytes (``t`` is s8 or u8), 32 are a step.
     """
+    eight = t in ("s8", "u8")
     kernel = Kernel(name, THREADS, target="sm_90a")
     total = A_BYTES + B_BYTES
     at = kernel.space(total)
@@ -88,11 +90,11 @@ def _case(
         where = f"{kernel.pointer('in', 16)}+{at + offset}"
         kernel(f"ld.global.v4.b32 {{{listed}}}, [{where}];")
         kernel(f"st.shared.v4.b32 [{mine}+{offset}], {{{listed}}};")
-    kind, count = ("b32", n // 4) if narrow else ("f32", n // 2)
+    kind, count = ("b32", n // 4) if narrow else ("b32" if eight else "f32", n // 2)
     found = [kernel.load(kind) if sums else kernel.reg(kind) for _ in range(count)]
     if not sums:  # scale-d says that these do not count
         for register in found:
-            kernel(f"mov.{kind} {register}, {'0x7e007e00' if narrow else '0f7FC00000'};")
+            kernel(f"mov.{kind} {register}, {'0f7FC00000' if kind == 'f32' else '0x7e007e00'};")
     left = [kernel.load("b32") for _ in range(4)] if registers else []
     kernel("fence.proxy.async.shared::cta;")
     kernel("bar.sync 0;")
@@ -106,15 +108,18 @@ def _case(
     kernel("wgmma.fence.sync.aligned;")
     results = "{" + ", ".join(found) + "}"
     shape = f"m64n{n}k16.{'f16' if narrow else 'f32'}.{t}.{t}"
+    if eight:
+        shape = f"m64n{n}k32.s32.{t}.{t}"
     for step, (first, second) in enumerate(pairs):
         turned = f"{int(b.transposed)}" if left else f"{int(a.transposed)}, {int(b.transposed)}"
+        modes = "" if eight else f", {negate[0]}, {negate[1]}, {turned}"
         kernel(
             f"wgmma.mma_async.sync.aligned.{shape} {results}, {first}, {second}, "
-            f"{always if step else keep}, {negate[0]}, {negate[1]}, {turned};"
+            f"{always if step else keep}{modes};"
         )
     kernel("wgmma.commit_group.sync.aligned;")
     kernel("wgmma.wait_group.sync.aligned 0;")
-    place = kernel.room("f16x2" if narrow else "f32", THREADS * count)
+    place = kernel.room("f16x2" if narrow else kind, THREADS * count)
     pointer = kernel.pointer("out", 4)
     for i, register in enumerate(found):
         kernel(f"st.global.{kind} [{pointer}+{place + 4 * THREADS * i}], {register};")
@@ -231,6 +236,40 @@ def arithmetic() -> Iterator[Case]:
     )
 
 
+def eights() -> Iterator[Case]:
+    """Integers of 8 bits: types, layouts, chains, sums that wrap, A from registers."""
+
+    def tile(key: str, small: bool = False) -> Callable[[], Array]:
+        def made() -> Array:
+            count = A_BYTES + B_BYTES
+            drawn = Random(key).pick([254, 255, 0, 1, 2] if small else [*range(256)], count)
+            return view(drawn[::2] | drawn[1::2] << np.uint64(8), "u16")
+
+        return made
+
+    def words(key: str, count: int) -> Callable[[], list[Array]]:
+        def made() -> list[Array]:
+            random = Random(key)
+            return [view(random.below(1 << 32, THREADS), "b32") for _ in range(count)]
+
+        return made
+
+    swizzled = Layout(64, 128, False), Layout(8, 128, False)
+    for t in ("s8", "u8"):
+        name = f"wgmma.{t}"
+        yield _case(name, t, 8, *swizzled, tile(name))
+    for n, swizzle in ((24, 0), (16, 32), (48, 64), (32, 128)):
+        name = f"wgmma.s8.n{n}.swizzle{swizzle}"
+        layout = Layout(64, swizzle, False), Layout(n, swizzle, False)
+        yield _case(name, "s8", n, *layout, tile(name, small=True))
+    name = "wgmma.u8.chain"
+    yield _case(name, "u8", 8, *swizzled, tile(name), steps=4)
+    name = "wgmma.s8.wraps"
+    yield _case(name, "s8", 8, *swizzled, tile(name), sums=words(name, 4))
+    name = "wgmma.s8.registers"
+    yield _case(name, "s8", 8, *swizzled, tile(name), registers=words(name, 4))
+
+
 def _place(memory: Array, rows: Array) -> None:
     """Puts rows of 16 into the K-major layout without swizzle."""
     row, k = np.indices(rows.shape)
@@ -241,3 +280,4 @@ def cases() -> Iterator[Case]:
     """All of them."""
     yield from layouts()
     yield from arithmetic()
+    yield from eights()

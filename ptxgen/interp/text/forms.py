@@ -279,7 +279,7 @@ mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 | ={4:f64}, {4:f64}, {2:f64}, {
 mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 | ={4:f64}, {8:f64}, {4:f64}, {4:f64} | sm_90
 wgmma.mma_async.sync.aligned.m64n<n:eights>k16.f32.(bf16.bf16|f16.f16) \
     | ={n/2:f32}, $u64^{4:!b32}, $u64, pred, #-1/1, #-1/1, #0/1, ?, #0/1 | sm_90a
-wgmma.mma_async.sync.aligned.m64n<n:sixteens>k32.s32.(s8|u8).(s8|u8) \
+wgmma.mma_async.sync.aligned.m64n<n:sixteens>k32.s32.(s8.s8|u8.u8) \
     | ={n/2:s32}, $u64^{4:!b32}, $u64, pred | sm_90a
 wgmma.(fence|commit_group).sync.aligned        | | sm_90a
 wgmma.wait_group.sync.aligned                  | #0..7 | sm_90a

@@ -377,16 +377,15 @@ class Wgmma:
 
 @dataclass(frozen=True)
 class Wgmma8(Wgmma):
-    """``wgmma.mma_async.sync.aligned.m64nNk32.s32.T.U``, T and U s8 or u8."""
-
-    left: type[Any] = np.int8
-    """The elements of A."""
+    """``wgmma.mma_async.sync.aligned.m64nNk32.s32.T.T``, T s8 or u8."""
 
     sum: ClassVar[str] = "s32"
 
     def a_of(self, registers: Registers) -> Array:
         """A from its four registers, ``[32 k, groups, 64]``."""
-        return _bytes_a(registers, self.left).transpose(2, 0, 1).reshape(32, -1, 64)
+        return (
+            _bytes_a(registers, getattr(np, self.b.element)).transpose(2, 0, 1).reshape(32, -1, 64)
+        )
 
     def total(self, a: Array, b: Array, start: Array, arch: str) -> Array:
         """``start + a . b`` modulo 2^32, ``[groups, 64, n]``."""
@@ -398,6 +397,9 @@ def _shared_matrix(rows: int, transposed: bool, element: str = "uint16") -> Shar
     return SharedMatrix(rows, transposed, element)
 
 
+_EIGHT: dict[tuple[str, ...], str] = {("s32", "s8", "s8"): "int8", ("s32", "u8", "u8"): "uint8"}
+
+
 def wgmma(instruction: Instruction) -> Wgmma:
     """Reads ``wgmma.mma_async``; its operands are d, a or its descriptor, b's, scale-d, immediates.
 
@@ -407,23 +409,23 @@ def wgmma(instruction: Instruction) -> Wgmma:
     form, operands = instruction.modifiers, instruction.operands
     shape = form[3] if len(form) == 7 else ""
     n = int(shape[4:-3]) if shape[:4] == "m64n" and shape[4:-3].isdigit() else 0
-    elements = _BYTES.get((*form[4:], "s32"))
+    eight = _EIGHT.get(form[4:])
     if (
         form[:3] != ("mma_async", "sync", "aligned")
-        or shape != f"m64n{n}k{32 if elements else 16}"
+        or shape != f"m64n{n}k{32 if eight else 16}"
         or not 8 <= n <= 256
-        or n % (16 if elements and n > 32 else 8)
-        or not (elements or form[4:] in (("f32", "bf16", "bf16"), ("f32", "f16", "f16")))
+        or n % (16 if eight and n > 32 else 8)
+        or not (eight or form[4:] in (("f32", "bf16", "bf16"), ("f32", "f16", "f16")))
     ):
         raise refuse(
             instruction,
             "wgmma.mma_async.sync.aligned.m64nNk16.f32.{bf16.bf16,f16.f16}, N a multiple of 8 "
-            "up to 256, and m64nNk32.s32.{s8,u8}.{s8,u8}, N a multiple of 8 up to 32 or of 16 up "
+            "up to 256, and m64nNk32.s32.{s8.s8,u8.u8}, N a multiple of 8 up to 32 or of 16 up "
             "to 256",
         )
     from_registers = len(operands) > 1 and isinstance(operands[1], Vector)
     constants = [x.value if isinstance(x, Immediate) else None for x in operands[4:]]
-    wanted = 0 if elements else 3 if from_registers else 4
+    wanted = 0 if eight else 3 if from_registers else 4
     if (
         len(operands) < 4
         or len(constants) != wanted
@@ -436,12 +438,11 @@ def wgmma(instruction: Instruction) -> Wgmma:
         raise refuse(
             instruction,
             f"{n // 2} registers of D, four of A or its descriptor, the descriptor of B, scale-d"
-            + ("" if elements else ", two scales of 1 or -1, and for each descriptor 0 or 1"),
+            + ("" if eight else ", two scales of 1 or -1, and for each descriptor 0 or 1"),
         )
-    if elements:
-        left, right = elements
-        a = None if from_registers else _shared_matrix(64, False, left.__name__)
-        return Wgmma8(n, a, _shared_matrix(n, False, right.__name__), form[5], left=left)
+    if eight:
+        a = None if from_registers else _shared_matrix(64, False, eight)
+        return Wgmma8(n, a, _shared_matrix(n, False, eight), form[5])
     return Wgmma(
         n,
         None if from_registers else _shared_matrix(64, constants[2] == 1),

@@ -1,7 +1,7 @@
 """The tables of products of 4-bit integers, one for each layout and dtype, taken in order.
 
-- *many, on Hopper*: operands become bytes in scratch memory first, and wgmma multiplies these;
 - *few rows*, or few outputs: B streams past once; warps share the k's of narrow tiles;
+- *many, on Hopper*: operands become bytes in scratch memory first, and wgmma multiplies these;
 - *many*: the largest tile that still gives every SM one;
 - operands off 16 bytes, and reductions so long that shifted factors would overflow.
 """
@@ -48,12 +48,12 @@ def _table(layout: str, dtype: str) -> RouteTable:
     return RouteTable(
         space(dtype),
         (
+            Route((few,), (M <= 32) | (_tiles(64, 64) < SMS), "few rows or few outputs"),
             Route(
                 _unpacked(layout, wide),
                 (M >= 512) & (_tiles(128, 256) >= SMS),
                 "many outputs: unpacked first",
             ),
-            Route((few,), (M <= 32) | (_tiles(64, 64) < SMS), "few rows or few outputs"),
             Route((large,), _tiles(128, 128) >= SMS, "many outputs"),
             Route((middle,), reason="outputs for small tiles"),
             Route((rest,), reason="everything else: any alignment, the longest reductions"),

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
+SOME_0 = frozenset(("sm_90",))
+
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
@@ -20,19 +22,38 @@ def candidates(
         choice = Choice(0, ("int4_rcr_s4_32x32x512_10a8e5",), (min(tiles_32x32, 2147483647),), ())
         yield Candidate(0.0, choice)
         return
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 1: many outputs
-    if k <= 131071 and align_a >= 16 and align_b >= 16 and sms <= tiles_128x128:
+    tiles_256x256 = -(-m // 256) * -(-n // 256)
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    pieces_m_k16 = m * -(-k // 16)
+    pieces_n_k16 = n * -(-k // 16)
+    # 1: many outputs: unpacked first
+    if (
+        arch in SOME_0
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824
+        and n * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 2 and m + 256 <= 2147483647
+        and n + 256 <= 2147483647 and tiles_256x256 + sms // 2 <= 4294967295 and m >= 512
+        and sms <= tiles_128x256
+    ):
         choice = Choice(
-            1, ("int4_rcr_s4_128x128x256_ad4eda",), (min(tiles_128x128, 2147483647),), (),
+            1, ("unpack_s4_fe091d", "int8_s4_128x256x128_fac3ac"),
+            (-(-pieces_m_k16 // 1024) + -(-pieces_n_k16 // 1024), min(tiles_256x256, sms // 2) * 2),
+            (m * (max(-(-k // 128), 1) * 128), n * (max(-(-k // 128), 1) * 128)),
         )
         yield Candidate(0.0, choice)
         return
-    # 2: outputs for small tiles
-    if k <= 131071 and align_a >= 16 and align_b >= 16:
-        choice = Choice(2, ("int4_rcr_s4_64x64x256_418fbd",), (min(tiles_64x64, 2147483647),), ())
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 2: many outputs
+    if k <= 131071 and align_a >= 16 and align_b >= 16 and sms <= tiles_128x128:
+        choice = Choice(
+            2, ("int4_rcr_s4_128x128x256_ad4eda",), (min(tiles_128x128, 2147483647),), (),
+        )
         yield Candidate(0.0, choice)
         return
-    # 3: everything else: any alignment, the longest reductions
-    choice = Choice(3, ("int4_rcr_s4_64x64x128_79737e",), (min(tiles_64x64, 2147483647),), ())
+    # 3: outputs for small tiles
+    if k <= 131071 and align_a >= 16 and align_b >= 16:
+        choice = Choice(3, ("int4_rcr_s4_64x64x256_418fbd",), (min(tiles_64x64, 2147483647),), ())
+        yield Candidate(0.0, choice)
+        return
+    # 4: everything else: any alignment, the longest reductions
+    choice = Choice(4, ("int4_rcr_s4_64x64x128_79737e",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(0.0, choice)

@@ -298,11 +298,11 @@ class Int8Spec(Ring, _Elements, KernelSpec):
     def effort(self) -> Effort:
         high, wide = self.cluster_m, self.cluster_n
         return Effort(
-            unit="wgmma",
+            unit="wgmma8",
             slots=self.slots,
             ctas=self.tiles * self.ctas,
             steps=ceil_div(K, self.bk),
-            products=K * (self.bm * self.bn // 2),  # two take the time of one of 16 bits
+            products=K * (self.bm * self.bn),
             loads=self.tiles * K * (self.bm * high + self.bn * wide),
             operands=(M + N) * K,
             stores=ceil_div(M * N, 2),

@@ -13,7 +13,7 @@ from interp_launch import BAND, SEED, Matrix
 from ptxgen import int4, reference
 from ptxgen.numerics.int4 import BIASES, ELEMENTS, EPILOGUES, WIDE
 from ptxgen.ops import OPS
-from ptxgen.ops.launch import launch
+from ptxgen.ops.launch import launch, routes_by_name
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.tiles import SPECS
 
@@ -87,10 +87,15 @@ def place(memory, name, values, align):
     return Matrix(memory, name, values.shape, values, dtype="u1", pitch=pitch, offset=offset)
 
 
+def served(name: str) -> tuple[str, str]:
+    """The dtype and the layout that a route is for."""
+    _, (_, layout, dtype), _ = routes_by_name()[name]
+    return dtype, layout
+
+
 def run(device, kernel, case):
-    """The result of a forced kernel, and whether everything beside it is as it was."""
-    spec = SPECS[kernel]
-    given, options = operands(case, spec.dtype, spec.layout)
+    """The result of a forced route, and whether everything beside it is as it was."""
+    given, options = operands(case, *served(kernel))
     memory, c, bias = device.memory, given["c"], given["bias"]
     arrays = {
         x: place(memory, x, given[x], align) for x, align in zip("ab", case.align, strict=True)
@@ -124,9 +129,8 @@ def _view(matrix, shape, dtype):
 
 def check(name: str, case: Case, device: Any) -> None:
     """Runs ``case`` and compares it with the oracle."""
-    spec = SPECS[name]
     got, intact = run(device, name, case)
-    given, options = operands(case, spec.dtype, spec.layout)
+    given, options = operands(case, *served(name))
     expected = reference.int4_gemm(**given, **options)
     same_bits(got, expected, seed=SEED, spec=name, what=str(case))
     assert intact, f"{case}: wrote beside the result"

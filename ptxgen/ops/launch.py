@@ -224,7 +224,9 @@ def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
     if spec.contract != wanted.contract:
         return f"its contract is {spec.contract}, that of the problem {wanted.contract}"
     own, asked = getattr(spec, "layout", ""), getattr(wanted, "layout", "")
-    return f"it takes operands stored {own}, got {asked}" if own != asked else ""
+    if own == asked:
+        return ""
+    return f"it takes operands stored {own}, got {asked}" if own else f"it serves {' '.join(table)}"
 
 
 def _cubin(spec: KernelSpec, arch: str) -> bytes:

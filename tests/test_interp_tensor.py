@@ -571,7 +571,60 @@ def test_wgmma(n, dtype, registers, width, transposed, scales):
         same_bits(got, expected, seed=SEED, what=f"group {g}")
 
 
+def wgmma8_of(n, element, registers=False, more=()):
+    d = Vector(tuple(Register(f"%r{i}") for i in range(n // 2)))
+    a = Vector(tuple(Register(f"%a{i}") for i in range(4))) if registers else Register("%rd1")
+    name = f"wgmma.mma_async.sync.aligned.m64n{n}k32.s32.{element}.{element}"
+    rest = (Immediate(x) for x in more)
+    return tensor.wgmma(instruction(name, d, a, Register("%rd2"), Register("%p1"), *rest))
+
+
+@pytest.mark.parametrize(
+    ("n", "element", "registers", "width"),
+    [(8, "s8", False, 128), (24, "u8", False, 0), (48, "s8", False, 64), (256, "u8", True, 32)],
+)
+def test_wgmma_of_bytes(n, element, registers, width):
+    """Exact sums, which wrap; a byte lies where half of a 16-bit number would."""
+    rng = np.random.default_rng(SEED)
+    low = -128 if element == "s8" else 0
+    a, b = (rng.integers(low, low + 256, (rows, 32)) for rows in (64, n))
+    c = rng.integers(-(1 << 31), 1 << 31, (64, n))
+    made = wgmma8_of(n, element, registers)
+    assert (made.registers, made.sum) == (n // 2, "s32")
+
+    def pairs(matrix):
+        return (matrix & 255).astype(np.uint8).view(np.uint16)
+
+    def operand(shared, matrix):
+        leading, stride = strides(len(matrix), width, False)
+        memory = fill(pairs(matrix), width, False, 2048, leading, stride)
+        d = np.array([descriptor(2048, leading, stride, width)], np.uint64)
+        return shared.matrix(gathered(memory, shared.chunks(d)))
+
+    if registers:
+        assert made.a is None
+        left = made.a_of(fragments(pairs(a).reshape(4, 16, 16), a_place, 4))
+    else:
+        left = operand(made.a, a)
+    start = [np.empty((4, 32), np.int32) for _ in range(n // 2)]
+    for thread in range(128):
+        for i in range(n // 2):
+            start[i].reshape(128)[thread] = c[d_place(thread, i)]
+    for keep in (True, False):
+        d = made.run(left, operand(made.b, b), start, np.array([keep]), "sm_90")
+        expected = (a @ b.T + c * keep).astype(np.int32)
+        for thread in (0, 1, 37, 127):
+            for i in range(n // 2):
+                assert d[i].dtype == np.int32
+                assert d[i].reshape(128)[thread] == expected[d_place(thread, i)]
+
+
 def test_wgmma_refuses():
+    for n, element in ((0, "s8"), (12, "s8"), (40, "u8"), (264, "u8"), (16, "s4")):
+        with pytest.raises(PtxError, match="N a multiple of 8 up to 32 or of 16"):
+            wgmma8_of(n, element)
+    with pytest.raises(PtxError, match=r"the descriptor of B, scale-d\n"):
+        wgmma8_of(16, "s8", more=(1, 1))
     for n in (0, 4, 12, 264):
         with pytest.raises(PtxError, match="up to 256"):
             wgmma_of(n, "bf16", True)

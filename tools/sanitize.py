@@ -24,11 +24,21 @@ from ptxgen.build.compile import Job, compile_many
 from ptxgen.build.render import render
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.numerics.int4 import BIASES, EPILOGUES
 from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.ops.gemm import table_of
 from ptxgen.ops.launch import architecture, launch
 from ptxgen.runtime import get_device
-from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, GemmSpec, Problem
+from ptxgen.spec import (
+    ACCUMULATE,
+    ACTIVATION_SHIFT,
+    ALONE,
+    BIAS_F32,
+    OUT_F32,
+    GemmSpec,
+    Key,
+    Problem,
+)
 from ptxgen.spec.nf4 import DequantiseSpec
 from ptxgen.tiles import SPECS, TABLES
 
@@ -198,6 +208,33 @@ def run_nf4(name: str, first: GemmSpec, m: int, n: int, k: int, rng: Any) -> str
     return "same" if got.tobytes() == expected.tobytes() else "different"
 
 
+def run_int4(name: str, key: Key, m: int, n: int, k: int, rng: Any) -> str | None:
+    """The same of products of 4-bit integers, of even sizes; by turns with every epilogue."""
+    _, layout, dtype = key
+    n, k, turn = n + n % 2, k + k % 2, m + n // 2 + k // 2
+    epilogue = EPILOGUES[turn % len(EPILOGUES)]
+    b = (n, k // 2) if layout == "rcr" else (k, n // 2)
+    shapes = {"a": (m, k // 2), "b": b, "c": (m, n // 2)}
+    packed = {x: rng.integers(0, 256, shape, np.uint8) for x, shape in shapes.items()}
+    if turn % 2:
+        packed["c"] = None
+    bias = None if epilogue == "identity" else rng.integers(-9, 9, n).astype(BIASES[turn // 2 % 2])
+    options = {
+        "dtype": dtype, "layout": layout, "alpha": 0.1 / max(k, 1) ** 0.5, "beta": 0.5,
+        "activation": epilogue if epilogue in EPILOGUES[2:] else None,
+        "out_dtype": ("uint8", "int32", "uint8", "float32")[turn % 4],
+    }  # fmt: skip
+    try:
+        with use_device(DEVICE):
+            got = ops.int4_gemm(**packed, bias=bias, **options, kernel=name)
+    except OptionError as refusal:
+        if "it requires" not in str(refusal):
+            raise
+        return None
+    expected = reference.int4_gemm(**packed, bias=bias, **options)
+    return "same" if got.tobytes() == expected.tobytes() else "different"
+
+
 def main() -> int:
     """Runs all kernels; the number of kernels with different bits."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -205,25 +242,27 @@ def main() -> int:
     pattern = re.compile(parser.parse_args().only)
     arch = architecture(DEVICE)
     twins = [
-        route.of(dtype)
-        for table in TABLES.values()
+        (route.of(dtype), key)
+        for key, table in TABLES.items()
         for dtype in table.dtypes
         for route in table.routes
     ]
     routes = {
-        r.name: r
-        for r in twins
+        r.name: (r, key)
+        for r, key in twins
         if pattern.search(r.name) and all(kernel.runs_on(arch) for kernel in r.kernels)
     }
-    names = {kernel.name for r in routes.values() for kernel in r.kernels}
+    names = {kernel.name for r, _ in routes.values() for kernel in r.kernels}
     compile_many([Job(render(SPECS[name]), name, DEVICE.arch) for name in sorted(names)])
     rng = np.random.default_rng(7)
     wrong = 0
-    for name, route in sorted(routes.items()):
-        first = route.main
+    for name, (route, key) in sorted(routes.items()):
+        first: Any = route.main
         found: list[str | None]
         if isinstance(route.kernels[0], DequantiseSpec):
             found = [run_nf4(name, first, m, n, k, rng) for m, n, k in shapes(first)]
+        elif key[0] == "int4":
+            found = [run_int4(name, key, m, n, k, rng) for m, n, k in shapes(first)]
         elif isinstance(first, GemmSpec):
             found = [
                 run(name, first.layout, m, n, k, aligned, rng)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, const, maximum, minimum
 from ptxgen.numerics import activation, int4
-from ptxgen.numerics.contract import Contract, K, M, N
+from ptxgen.numerics.contract import COPY, Contract, K, M, N
 from ptxgen.spec import int4 as problems
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, WARP, Expect, KernelSpec, check
@@ -25,8 +25,6 @@ from ptxgen.spec.wgmma import COORDINATE_MAX, Operand, Ring
 
 LINE = 128
 """Bytes that rows of copies are multiples of, and k's of a step of the ring."""
-UNPACK = Contract("unpack", 1, "every element as a byte", "any")
-"""The contract of kernels that unpack operands."""
 
 
 def pitch(k: Expr) -> Expr:
@@ -62,7 +60,7 @@ class UnpackSpec(_Elements, KernelSpec):
     cta_threads: int = 256
     turns: int = 4
     min_arch: str = "sm_90"
-    contract: Contract = UNPACK
+    contract: Contract = COPY
 
     family: ClassVar[str] = "unpack"
     template: ClassVar[str] = "int4/unpack.cu.j2"
@@ -155,6 +153,7 @@ class UnpackSpec(_Elements, KernelSpec):
     def describe(self) -> tuple[str, ...]:
         return (
             f"contract {self.contract}: {self.contract.step}",
+            f"elements of {self.dtype} as bytes, k's contiguous",
             f"CTAs {self.grid} of {self.threads} threads",
         )
 

@@ -35,7 +35,7 @@ def candidates(
         and sms <= tiles_128x256
     ):
         choice = Choice(
-            1, ("unpack_s4_fe091d", "int8_s4_128x256x128_fac3ac"),
+            1, ("unpack_s4_b62442", "int8_s4_128x256x128_fac3ac"),
             (-(-pieces_m_k16 // 1024) + -(-pieces_n_k16 // 1024), min(tiles_256x256, sms // 2) * 2),
             (m * (max(-(-k // 128), 1) * 128), n * (max(-(-k // 128), 1) * 128)),
         )

@@ -128,7 +128,7 @@ def _pitch(name: str, view: ArrayView) -> int:
             f"{name} has shape {list(view.shape)} and strides {list(view.strides)}; takes stride 1 "
             f"along the last dimension, and rows apart: pass {contiguous_copy(name, view)}"
         )
-    return leading(rows, width, down, view.itemsize)
+    return leading(rows if view.size else 1, width, down, view.itemsize)
 
 
 def _single(name: str, value: Any) -> float:

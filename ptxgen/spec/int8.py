@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -17,14 +17,17 @@ from ptxgen.expr import Expr, all_of, ceil_div, const, maximum, minimum
 from ptxgen.numerics import activation, int4
 from ptxgen.numerics.contract import COPY, Contract, K, M, N
 from ptxgen.spec import int4 as problems
-from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, WARP, Expect, KernelSpec, check
 from ptxgen.spec.effort import Effort
-from ptxgen.spec.gemm import MEANINGS, SMS, matrix
-from ptxgen.spec.wgmma import COORDINATE_MAX, Operand, Ring
+from ptxgen.spec.gemm import ALIGN_B, LDB, MEANINGS, SMS, matrix
+from ptxgen.spec.wgmma import COORDINATE_MAX, Operand, Packed, Ring
 
 LINE = 128
 """Bytes that rows of copies are multiples of, and k's of a step of the ring."""
+
+COLUMNS = 128
+"""Columns of a consumer that reads a packed B: two pieces of 64."""
 
 
 def pitch(k: Expr) -> Expr:
@@ -53,10 +56,13 @@ class UnpackSpec(_Elements, KernelSpec):
     """A [M, K/2] and B [N, K/2], packed, as bytes: ``y0`` [M, pitch] and ``y1`` [N, pitch].
 
     Rows start anywhere. A thread brings ``turns`` vectors of 16 elements; what follows the last
-    vector of a row is not written.
+    vector of a row is not written. ``operands``: "ab", or "a" alone. ``apart``: of every 32 k's,
+    the even ones come first, then the odd ones.
     """
 
     dtype: str = "s4"
+    operands: str = "ab"
+    apart: bool = False
     cta_threads: int = 256
     turns: int = 4
     min_arch: str = "sm_90"
@@ -68,13 +74,16 @@ class UnpackSpec(_Elements, KernelSpec):
     turned: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
+        "apart": "whether even and odd k's are told apart",
         "cta_threads": "threads of a CTA",
+        "operands": "what is unpacked",
         "turns": "vectors of 16 elements that a thread brings",
     }
 
     def __post_init__(self) -> None:
         name = self.name
         check(self.dtype in int4.ELEMENTS, name, "dtype", self.dtype, [*int4.ELEMENTS])
+        check(self.operands in ("ab", "a"), name, "operands", self.operands, ("ab", "a"))
         check(self.cta_threads % WARP == 0, name, "whole warps", self.cta_threads, WARP)
         check(self.turns >= 1, name, "turns", self.turns, ">= 1")
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
@@ -96,41 +105,52 @@ class UnpackSpec(_Elements, KernelSpec):
         return MappingProxyType({"int8": sys.modules[__name__]})
 
     @property
+    def both(self) -> bool:
+        """Whether B is unpacked, too."""
+        return self.operands == "ab"
+
+    @property
     def abi(self) -> Abi:
-        pointers = ("const unsigned char* __restrict__", "unsigned char*")
+        kinds = ("const unsigned char* __restrict__", "unsigned char*")
+        which = range(len(self.operands))
         return Abi(
             (
-                *(
-                    ptr(f"{x}{i}", kind)
-                    for i in "01"
-                    for x, kind in zip("xy", pointers, strict=True)
-                ),
-                *(Param(name, "i64") for name in ("lda", "ldb")),
-                *(Param(name, "u32") for name in ("m", "n", "k")),
+                *(ptr(f"{x}{i}", kind) for i in which for x, kind in zip("xy", kinds, strict=True)),
+                *(Param(f"ld{x}", "i64") for x in self.operands),
+                *(Param(name, "u32") for name in "mnk" if self.both or name != "n"),
             )
         )
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
-        return {"y0": M * pitch(K), "y1": N * pitch(K)}
+        return {f"y{i}": rows * pitch(K) for i, rows in enumerate((M, N)[: len(self.operands)])}
+
+    @property
+    def unit(self) -> int:
+        """Elements of a row that are written to its end."""
+        return 32 if self.apart else 16
 
     @property
     def of_rows(self) -> int:
         """Vectors that a CTA brings where k is contiguous."""
         return self.threads * self.turns
 
+    def _of(self, rows: Expr) -> Expr:
+        """CTAs of an operand."""
+        return ceil_div(rows * ceil_div(K, self.unit) * (self.unit // 16), self.of_rows)
+
     @property
     def of_b(self) -> Expr:
         """CTAs of B."""
-        return ceil_div(N * ceil_div(K, 16), self.of_rows)
+        return self._of(N)
 
     @property
     def grid(self) -> Expr:
-        return ceil_div(M * ceil_div(K, 16), self.of_rows) + self.of_b
+        return self._of(M) + self.of_b if self.both else self._of(M)
 
     @property
     def effort(self) -> Effort:
-        read = (M + N) * ceil_div(K, 2)
+        read = (M + N if self.both else M) * ceil_div(K, 2)
         slots = 2048 // self.threads
         return Effort("fma", slots, self.grid, const(1), const(0), read, read, 2 * read)
 
@@ -142,13 +162,13 @@ class UnpackSpec(_Elements, KernelSpec):
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         return (
             ("first + TURNS * THREADS", (self.grid + 1) * self.of_rows, INDEX_MAX),
-            ("at + 16", K + 16, INDEX_MAX),
+            ("at + UNIT", K + self.unit, INDEX_MAX),
         )
 
     @property
     def expects(self) -> tuple[Expect, ...]:
         early = Expect("griddepcontrol.launch_dependents", since="sm_90")
-        return (Expect("st.global.v4.u32", ("st.global.u*",)), early)
+        return (Expect(f"st.global.v{2 if self.apart else 4}.u32", ("st.global.u*",)), early)
 
     def describe(self) -> tuple[str, ...]:
         return (
@@ -173,6 +193,8 @@ class UnpackTurnedSpec(UnpackSpec):
         super().__post_init__()
         needed = LINE // 4 * (LINE // 16)
         check(self.threads == needed, self.name, "threads of a tile", self.threads, needed)
+        plain = self.both and not self.apart
+        check(plain, self.name, "both operands, in order", self.operands, "ab")
 
     @property
     def shared_bytes(self) -> int:
@@ -252,7 +274,7 @@ class Int8Spec(Ring, _Elements, KernelSpec):
         return Operand("a", True, self.bm, self.bk, self.cluster_n, 1)
 
     @property
-    def b(self) -> Operand:
+    def b(self) -> Operand | Packed:
         """The tile of B."""
         return Operand("b", True, self.bn, self.bk, self.cluster_m, 1)
 
@@ -260,6 +282,11 @@ class Int8Spec(Ring, _Elements, KernelSpec):
     def accumulators(self) -> int:
         """Accumulators of a consumer's thread."""
         return self.fragments * self.bn // 2
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude that a step of k may add to an accumulator."""
+        return self.element.product
 
     @property
     def exchange_pitch(self) -> int:
@@ -309,22 +336,32 @@ class Int8Spec(Ring, _Elements, KernelSpec):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        return MappingProxyType({"activation": activation, "int4": problems})
+        return MappingProxyType(
+            {"activation": activation, "int4": problems, "int8": sys.modules[__name__]}
+        )
 
     @property
     def abi(self) -> Abi:
         return Abi(
             (
-                *(ptr(x.name, "const unsigned char*") for x in (self.a, self.b)),  # the maps'
+                *(ptr(x, "const unsigned char*") for x in "ab"),  # the maps'
                 ptr("c", "const unsigned char*", optional=True),  # which d may be
                 ptr("bias", "const void* __restrict__", optional=True),
                 ptr("d", "void*"),
                 *(Param(name, "i64") for name in ("ldc", "ldd")),
                 *(Param(name, "u32") for name in ("m", "n", "k", "flags")),
                 *(Param(name, "f32") for name in ("alpha", "beta")),
-                *(matrix(x.name, "NT", x.box, 1, x.swizzle) for x in (self.a, self.b)),
+                *self.maps,
             )
         )
+
+    @property
+    def maps(self) -> tuple[Param, ...]:
+        """The tensor maps."""
+        a, b = (
+            matrix(x, "NT", side.box, 1, side.swizzle) for x, side in (("a", self.a), ("b", self.b))
+        )
+        return a, b
 
     @property
     def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -348,7 +385,7 @@ class Int8Spec(Ring, _Elements, KernelSpec):
             *self.asked_bounds,
             ("k and the steps of a stage, as coordinates", K + self.bk, COORDINATE_MAX),
             ("GROUP * tiles_n", ceil_div(N, wide) * self.raster, INDEX_MAX),
-            ("magnitude of an accumulator", K * self.element.product, int4.SUM_MAX),
+            ("magnitude of an accumulator", K * self.largest, int4.SUM_MAX),
         )
 
     def runs_on(self, arch: str) -> bool:
@@ -377,3 +414,102 @@ class Int8Spec(Ring, _Elements, KernelSpec):
             f"requires {self.requires}",
             f"grid {self.grid}",
         )
+
+
+@dataclass(frozen=True)
+class PackedSpec(Int8Spec):
+    """The same with B as it is, packed: registers get its elements as bytes, and so rows of the
+    instruction are columns of B. Where rows are few, A is small beside B.
+
+    A warp has 32 columns, and a lane 4 neighbours of these. Bytes of B have k's by twos: layout
+    "rcr" takes an A whose even and odd k's are apart (:attr:`UnpackSpec.apart`).
+    """
+
+    layout: str = "rcr"
+
+    family: ClassVar[str] = "packed"
+    template: ClassVar[str] = "int4/packed.cu.j2"
+    meanings: ClassVar[Mapping[str, str]] = {**MEANINGS, **problems.Int4Spec.meanings}
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        for what, legal in (
+            ("layout", int4.LAYOUTS),
+            ("dtype", [*int4.ELEMENTS]),
+            ("min_arch", ["sm_90"]),
+            ("bk", [LINE]),
+            ("cluster_m", [1]),
+            ("cluster_n", [1]),
+        ):
+            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        tall = self.bm % 16 == 0 and 16 <= self.bm <= 256
+        check(tall, name, "bm is a multiple of 16 up to 256", self.bm, 256)
+        wide = self.consumers * COLUMNS
+        check(self.bn == wide, name, f"{COLUMNS} columns a consumer", self.bn, wide)
+        self.check_ring(self.accumulators)
+
+    # -- derived --------------------------------------------------------------
+    @property
+    def label(self) -> str:
+        return f"{self.layout}_{super().label}"
+
+    @property
+    def b(self) -> Packed:
+        """The tile of B."""
+        if self.layout == "rcr":
+            return Packed(True, self.bn, 1)
+        return Packed(False, self.bk, self.consumers)
+
+    @property
+    def divided(self) -> tuple[str, int]:
+        return "bn", self.bn
+
+    @property
+    def accumulators(self) -> int:
+        return self.fragments * self.bm // 2
+
+    @property
+    def exchange_pitch(self) -> int:
+        """Bytes of a row of 32 sums in the shared memory of a consumer's warp."""
+        return 4 * (32 + 4)
+
+    @property
+    def scale(self) -> int:
+        """What the accumulators hold, as a multiple of the sum."""
+        return 16 if self.signed else 1
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude that a step of k may add to an accumulator."""
+        return self.element.product * self.scale
+
+    @property
+    def instruction(self) -> str:
+        byte = "s8" if self.signed else "u8"
+        return f"m64n{self.bm}k32.s32.{byte}.{byte}"
+
+    @property
+    def effort(self) -> Effort:
+        return replace(
+            super().effort,
+            loads=self.tiles * K * (self.bm + self.bn // 2),
+            operands=M * K + N * ceil_div(K, 2),
+        )
+
+    @property
+    def maps(self) -> tuple[Param, ...]:
+        """The tensor maps: B's is of bytes."""
+        a, b = matrix("a", "NT", self.a.box, 1, self.a.swizzle), self.b
+        assert a.box is not None, "a map has a box"
+        half = ceil_div(K, 2)
+        apart = replace(a.box, size=(ceil_div(K, 32) * 32, M))
+        size = (half, N) if self.layout == "rcr" else (ceil_div(N, 2), K)
+        packed = MapBox("b", size, (LDB,), 1, *b.box, swizzle=b.swizzle)
+        return (
+            replace(a, box=apart) if self.layout == "rcr" else a,
+            replace(a, name="map_b", box=packed),
+        )
+
+    @property
+    def requires(self) -> Expr:
+        return all_of((super().requires, ALIGN_B >= 16, int4.SUM_MAX // self.largest >= K))

@@ -46,6 +46,9 @@ class Operand:
     itemsize: int = 2
     """Bytes of an element; 2 where it is not contiguous along the reduction."""
 
+    halves: ClassVar[str] = ""
+    """What a coordinate of elements becomes along rows, where two are a byte."""
+
     @property
     def width(self) -> int:
         """Elements of a panel's row."""
@@ -126,6 +129,50 @@ class Operand:
         return (self.leading >> 4) << 16 | (self.stride >> 4) << 32 | mode << 62
 
 
+@dataclass(frozen=True)
+class Packed:
+    """How a tile of B, whose elements have 4 bits, lies in shared memory: as :class:`Operand` says.
+
+    ``panels`` of ``rows`` rows of 64 bytes, contiguous along k (``k_major``) or along n.
+    """
+
+    k_major: bool
+    rows: int
+    panels: int
+
+    name: ClassVar[str] = "b"
+    halves: ClassVar[str] = " / 2"
+    share: ClassVar[int] = 1
+    whole_panels: ClassVar[bool] = True
+    width: ClassVar[int] = 64
+    swizzle: ClassVar[int] = 64
+
+    @property
+    def boxes(self) -> int:
+        """Boxes that a CTA copies."""
+        return self.panels
+
+    @property
+    def box_rows(self) -> int:
+        """Rows of a box."""
+        return self.rows
+
+    @property
+    def box(self) -> tuple[int, int]:
+        """The box of its tensor map: bytes of a row, rows."""
+        return self.width, self.box_rows
+
+    @property
+    def panel_bytes(self) -> int:
+        """Bytes of a panel."""
+        return self.rows * self.swizzle
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a tile."""
+        return self.panels * self.panel_bytes
+
+
 class Ring:
     """What all kernels have whose warpgroups multiply what a producer brings into a ring."""
 
@@ -146,7 +193,7 @@ class Ring:
         @property
         def a(self) -> Operand: ...
         @property
-        def b(self) -> Operand: ...
+        def b(self) -> Operand | Packed: ...
         @property
         def shared_bytes(self) -> int: ...
 
@@ -155,8 +202,8 @@ class Ring:
         name = self.name
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         check(self.consumers <= 3, name, "consumers", self.consumers, "<= 3")
-        rows = 64 * self.consumers
-        check(self.bm % rows == 0, name, "64 * consumers divides bm", rows, self.bm)
+        rows, (which, outer) = 64 * self.consumers, self.divided
+        check(outer % rows == 0, name, f"64 * consumers divides {which}", rows, outer)
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         for operand in (self.a, self.b):
             check(
@@ -208,6 +255,11 @@ class Ring:
             )
 
     @property
+    def divided(self) -> tuple[str, int]:
+        """The side of the tile that consumers divide, and its extent."""
+        return "bm", self.bm
+
+    @property
     def slots(self) -> int:
         return self.ctas_per_sm
 
@@ -219,7 +271,7 @@ class Ring:
     @property
     def fragments(self) -> int:
         """Pieces of 64 rows that a warpgroup has."""
-        return self.bm // (64 * self.consumers)
+        return self.divided[1] // (64 * self.consumers)
 
     @property
     def threads(self) -> int:

@@ -16,7 +16,7 @@ from ptxgen.numerics.contract import K, M, N
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
 from ptxgen.spec import SMS, Key, Route, RouteTable, Step
 from ptxgen.spec.int4 import Int4Spec, space
-from ptxgen.spec.int8 import Int8Spec, UnpackSpec, UnpackTurnedSpec, pitch
+from ptxgen.spec.int8 import Int8Spec, PackedSpec, UnpackSpec, UnpackTurnedSpec, pitch
 
 
 def _tiles(bm: int, bn: int) -> Expr:
@@ -29,6 +29,13 @@ def _unpacked(layout: str, kernel: Int8Spec) -> tuple[Step, Step]:
     copies = {"a": "a_bytes", "b": "b_bytes"}
     making = {"x0": "a", "x1": "b", "y0": copies["a"], "y1": copies["b"]}
     return Step(first, making), Step(kernel, copies, {f"LD{x}": pitch(K) for x in "AB"})
+
+
+def _packed(kernel: PackedSpec) -> tuple[Step, Step]:
+    """``kernel``, behind the step that makes bytes of A."""
+    first = UnpackSpec(kernel.dtype, "a", apart=kernel.layout == "rcr")
+    making = {"x0": "a", "y0": "a_bytes"}
+    return Step(first, making), Step(kernel, {"a": "a_bytes"}, {"LDA": pitch(K)})
 
 
 def _table(layout: str, dtype: str) -> RouteTable:

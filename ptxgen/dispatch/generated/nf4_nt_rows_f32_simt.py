@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, time: Time
@@ -24,27 +22,27 @@ def candidates(
     stores_1 = chunks * m * n * 4
     stores_2 = m * n * 4
     pieces_n_k64 = n * -(-k // 64)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 0: the weight dequantised; chunks apart, by a CTA each
     if (
-        stores <= 1073741824 and stores_1 <= 268435456 and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
+        stores <= 1073741824 and align_a >= 16 and stores_1 <= 268435456
+        and tiles_64x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
             operands, stores,
         )
         us += time(
-            "simt_nt_f32_64x64x32_c92b6b", "fma", 2, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 512, operands_1, stores_1,
+            "simt_nt_f32_64x128x16_fce8ad", "fma", 3, sms, tiles_64x128 * chunks, -(-chunk // 16),
+            chunk * 8192, tiles_64x128 * k * 768, operands_1, stores_1,
         )
         us += time(
             "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            0, ("nf4_f32_bbca54", "simt_nt_f32_64x64x32_c92b6b", "reduce_f32_128x4_ab14e2"),
-            (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64 * chunks, -(-(m * n) // 512)),
+            0, ("nf4_f32_bbca54", "simt_nt_f32_64x128x16_fce8ad", "reduce_f32_128x4_ab14e2"),
+            (-(-(pieces_n_k64 * 8) // 1024), tiles_64x128 * chunks, -(-(m * n) // 512)),
             (stores, stores_1),
         )
         yield Candidate(us, choice)
@@ -72,26 +70,57 @@ def candidates(
             (stores, stores_1),
         )
         yield Candidate(us, choice)
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
-    # 2: the weight dequantised; few rows, chunks side by side
-    if arch in SOME_0 and stores <= 1073741824 and align_a >= 16 and tiles_32x32 <= 2147483647:
+    tiles_128x32 = -(-m // 128) * -(-n // 32)
+    # 2: the weight dequantised; chunks of few columns apart, by a CTA each
+    if (
+        stores <= 1073741824 and stores_1 <= 268435456 and tiles_128x32 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
             operands, stores,
         )
         us += time(
-            "simt_nt_f32_32x32x16_a1b22c", "fma", 1, sms, tiles_32x32, tiles_chunk16_chunks8,
-            k * 1024, tiles_32x32 * k * 256, operands_1, stores_2,
+            "simt_nt_f32_128x32x32_047ab5", "fma", 3, sms, tiles_128x32 * chunks, -(-chunk // 32),
+            chunk * 4096, tiles_128x32 * k * 640, operands_1, stores_1,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            2, ("nf4_f32_bbca54", "simt_nt_f32_32x32x16_a1b22c"),
-            (-(-(pieces_n_k64 * 8) // 1024), tiles_32x32), (stores,),
+            2, ("nf4_f32_bbca54", "simt_nt_f32_128x32x32_047ab5", "reduce_f32_128x4_ab14e2"),
+            (-(-(pieces_n_k64 * 8) // 1024), tiles_128x32 * chunks, -(-(m * n) // 512)),
+            (stores, stores_1),
+        )
+        yield Candidate(us, choice)
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 3: the weight dequantised; chunks of few columns apart, by a CTA each
+    if (
+        stores <= 1073741824 and stores_1 <= 268435456 and tiles_128x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
+            operands, stores,
+        )
+        us += time(
+            "simt_nt_f32_128x64x16_04a5e7", "fma", 3, sms, tiles_128x64 * chunks, -(-chunk // 16),
+            chunk * 8192, tiles_128x64 * k * 768, operands_1, stores_1,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores_2,
+        )
+        choice = Choice(
+            3, ("nf4_f32_bbca54", "simt_nt_f32_128x64x16_04a5e7", "reduce_f32_128x4_ab14e2"),
+            (-(-(pieces_n_k64 * 8) // 1024), tiles_128x64 * chunks, -(-(m * n) // 512)),
+            (stores, stores_1),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     tiles_chunk8_chunks1 = -(-chunk // 8) * -(-chunks // 1)
-    # 3: the weight dequantised; more rows, chunks side by side
+    # 4: the weight dequantised; more rows, one chunk after another
     if stores <= 1073741824 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -102,24 +131,8 @@ def candidates(
             k * 16384, tiles_128x128 * k * 1024, operands_1, stores_2,
         )
         choice = Choice(
-            3, ("nf4_f32_bbca54", "simt_nt_f32_128x128x8_53a33f"),
+            4, ("nf4_f32_bbca54", "simt_nt_f32_128x128x8_53a33f"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 4: the weight dequantised; more rows, chunks side by side
-    if arch in SOME_0 and stores <= 1073741824 and align_a >= 16 and tiles_64x32 <= 2147483647:
-        us = time(
-            "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "simt_nt_f32_64x32x16_28ea58", "fma", 1, sms, tiles_64x32, tiles_chunk16_chunks8,
-            k * 2048, tiles_64x32 * k * 384, operands_1, stores_2,
-        )
-        choice = Choice(
-            4, ("nf4_f32_bbca54", "simt_nt_f32_64x32x16_28ea58"),
-            (-(-(pieces_n_k64 * 8) // 1024), tiles_64x32), (stores,),
         )
         yield Candidate(us, choice)
     # 5: the weight dequantised; few rows: the weight streams once
@@ -167,6 +180,7 @@ def candidates(
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores,),
         )
         yield Candidate(us, choice)
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 8: the weight dequantised; one chain
     if stores <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(

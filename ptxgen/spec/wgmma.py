@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
@@ -14,8 +14,8 @@ from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, Gemm
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
 """Swizzle in bytes by the width of a panel in elements: its rows are that long."""
-PANEL = 64
-"""Elements of the reduction in a panel of an operand that is contiguous along it."""
+PANEL = 128
+"""Bytes of a row of a panel of an operand that is contiguous along the reduction."""
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
 WARPGROUP = 128
@@ -43,12 +43,14 @@ class Operand:
     """Outer indices of the tile (m or n)."""
     bk: int
     share: int
+    itemsize: int = 2
+    """Bytes of an element; 2 where it is not contiguous along the reduction."""
 
     @property
     def width(self) -> int:
         """Elements of a panel's row."""
         if self.k_major:
-            return PANEL
+            return PANEL // self.itemsize
         return next((w for w in SWIZZLES if w <= self.extent), min(SWIZZLES))
 
     @property
@@ -59,12 +61,12 @@ class Operand:
     @property
     def panels(self) -> int:
         """Panels of a tile."""
-        return self.bk // PANEL if self.k_major else -(-self.extent // self.width)
+        return self.bk // self.width if self.k_major else -(-self.extent // self.width)
 
     @property
     def swizzle(self) -> int:
         """Width of the swizzle, bytes."""
-        return SWIZZLES[self.width]
+        return PANEL if self.k_major else SWIZZLES[self.width]
 
     @property
     def panel_bytes(self) -> int:
@@ -124,8 +126,133 @@ class Operand:
         return (self.leading >> 4) << 16 | (self.stride >> 4) << 32 | mode << 62
 
 
+class Ring:
+    """What all kernels have whose warpgroups multiply what a producer brings into a ring."""
+
+    bm: int
+    bn: int
+    consumers: int
+    stages: int
+    cluster_m: int
+    cluster_n: int
+    ctas_per_sm: int
+    registers: int
+    min_arch: str
+
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def a(self) -> Operand: ...
+        @property
+        def b(self) -> Operand: ...
+        @property
+        def shared_bytes(self) -> int: ...
+
+    def check_ring(self, accumulators: int) -> None:
+        """Raises SpecError for what does not fit; a thread has so many ``accumulators``."""
+        name = self.name
+        check(self.stages >= 2, name, "stages", self.stages, ">= 2")
+        check(self.consumers <= 3, name, "consumers", self.consumers, "<= 3")
+        rows = 64 * self.consumers
+        check(self.bm % rows == 0, name, "64 * consumers divides bm", rows, self.bm)
+        check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
+        for operand in (self.a, self.b):
+            check(
+                operand.whole_panels or operand.rows % operand.share == 0,
+                name,
+                f"CTAs that share {operand.name} divide its rows",
+                operand.share,
+                operand.rows,
+            )
+            check(
+                operand.box_rows % ATOM == 0 and operand.box_rows <= 256,
+                name,
+                f"rows of a box of {operand.name}: multiple of 8 up to 256",
+                operand.box_rows,
+                256,
+            )
+        arch = ARCHITECTURES[self.min_arch]
+        shared = arch.shared_for(self.slots)
+        check(
+            self.shared_bytes <= shared,
+            name,
+            f"shared memory on {arch.name}, bytes",
+            self.shared_bytes,
+            shared,
+        )
+        needed = accumulators + 48
+        available = self.registers or self.launch_registers
+        check(
+            needed <= available,
+            name,
+            "registers per thread (accumulators, addresses)",
+            needed,
+            available,
+        )
+        if self.registers:
+            check(
+                self.registers % 8 == 0 and self.registers <= 240,
+                name,
+                "registers is a multiple of 8 up to 240",
+                self.registers,
+                240,
+            )
+            check(
+                self.producer_registers >= 24,
+                name,
+                "registers that the producer keeps",
+                self.producer_registers,
+                ">= 24",
+            )
+
+    @property
+    def slots(self) -> int:
+        return self.ctas_per_sm
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of a cluster."""
+        return self.cluster_m * self.cluster_n
+
+    @property
+    def fragments(self) -> int:
+        """Pieces of 64 rows that a warpgroup has."""
+        return self.bm // (64 * self.consumers)
+
+    @property
+    def threads(self) -> int:
+        return self.consumers * WARPGROUP + (WARPGROUP if self.registers else WARP)
+
+    @property
+    def launch_registers(self) -> int:
+        """Registers that each thread can have; the compiler reckons with whole warpgroups."""
+        arch = ARCHITECTURES[self.min_arch]
+        threads = -(-self.threads // WARPGROUP) * WARPGROUP * self.slots
+        fit = arch.registers_per_sm // threads // 8 * 8
+        return min(fit, arch.registers_per_thread)
+
+    @property
+    def producer_registers(self) -> int:
+        """What a thread of the producer keeps after reallocation."""
+        held = (self.consumers + 1) * self.launch_registers
+        return min(40, held - self.consumers * self.registers)
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a stage."""
+        return self.a.bytes + self.b.bytes
+
+    @property
+    def at_once(self) -> Expr:
+        """Clusters that the GPU has room for."""
+        ctas = SMS if self.slots == 1 else SMS * self.slots
+        return ctas if self.ctas == 1 else ctas // self.ctas
+
+
 @dataclass(frozen=True)
-class WgmmaSpec(GemmSpec):
+class WgmmaSpec(Ring, GemmSpec):
     """A GEMM kernel of the wgmma family.
 
     A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, one above the other,
@@ -187,10 +314,6 @@ class WgmmaSpec(GemmSpec):
             1,
         )
         check(self.bm % self.cluster_k == 0, name, "cluster_k divides bm", self.cluster_k, self.bm)
-        check(self.stages >= 2, name, "stages", self.stages, ">= 2")
-        check(self.consumers <= 3, name, "consumers", self.consumers, "<= 3")
-        rows = 64 * self.consumers
-        check(self.bm % rows == 0, name, "64 * consumers divides bm", rows, self.bm)
         check(
             self.bn % 16 == 0 and self.bn <= 256,
             name,
@@ -198,65 +321,12 @@ class WgmmaSpec(GemmSpec):
             self.bn,
             256,
         )
-        check(self.bk % PANEL == 0, name, "bk is a multiple of 64", self.bk, PANEL)
-        check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
-        for operand in (self.a, self.b):
-            check(
-                operand.whole_panels or operand.rows % operand.share == 0,
-                name,
-                f"CTAs that share {operand.name} divide its rows",
-                operand.share,
-                operand.rows,
-            )
-            check(
-                operand.box_rows % ATOM == 0 and operand.box_rows <= 256,
-                name,
-                f"rows of a box of {operand.name}: multiple of 8 up to 256",
-                operand.box_rows,
-                256,
-            )
-        arch = ARCHITECTURES[self.min_arch]
-        shared = arch.shared_for(self.slots)
-        check(
-            self.shared_bytes <= shared,
-            name,
-            f"shared memory on {arch.name}, bytes",
-            self.shared_bytes,
-            shared,
-        )
-        needed = self.accumulators * (2 if self.split == "serial" else 1) + 48
-        available = self.registers or self.launch_registers
-        check(
-            needed <= available,
-            name,
-            "registers per thread (accumulators, addresses)",
-            needed,
-            available,
-        )
-        if self.registers:
-            check(
-                self.registers % 8 == 0 and self.registers <= 240,
-                name,
-                "registers is a multiple of 8 up to 240",
-                self.registers,
-                240,
-            )
-            check(
-                self.producer_registers >= 24,
-                name,
-                "registers that the producer keeps",
-                self.producer_registers,
-                ">= 24",
-            )
+        check(self.bk % 64 == 0, name, "bk is a multiple of 64", self.bk, 64)
+        self.check_ring(self.accumulators * (2 if self.split == "serial" else 1))
 
     # -- derived --------------------------------------------------------------
     @property
-    def slots(self) -> int:
-        return self.ctas_per_sm
-
-    @property
     def ctas(self) -> int:
-        """CTAs of a cluster."""
         return self.cluster_m * self.cluster_n * self.cluster_k
 
     @property
@@ -270,37 +340,9 @@ class WgmmaSpec(GemmSpec):
         return Operand("b", self.layout[1] == "T", self.bn, self.bk, self.cluster_m)
 
     @property
-    def fragments(self) -> int:
-        """Pieces of 64 rows that a warpgroup has."""
-        return self.bm // (64 * self.consumers)
-
-    @property
     def accumulators(self) -> int:
         """Accumulators of a consumer's thread."""
         return self.fragments * self.bn // 2
-
-    @property
-    def threads(self) -> int:
-        return self.consumers * WARPGROUP + (WARPGROUP if self.registers else WARP)
-
-    @property
-    def launch_registers(self) -> int:
-        """Registers that each thread can have; the compiler reckons with whole warpgroups."""
-        arch = ARCHITECTURES[self.min_arch]
-        threads = -(-self.threads // WARPGROUP) * WARPGROUP * self.slots
-        fit = arch.registers_per_sm // threads // 8 * 8
-        return min(fit, arch.registers_per_thread)
-
-    @property
-    def producer_registers(self) -> int:
-        """What a thread of the producer keeps after reallocation."""
-        held = (self.consumers + 1) * self.launch_registers
-        return min(40, held - self.consumers * self.registers)
-
-    @property
-    def stage_bytes(self) -> int:
-        """Bytes of a stage."""
-        return self.a.bytes + self.b.bytes
 
     @property
     def barriers_offset(self) -> int:
@@ -350,12 +392,6 @@ class WgmmaSpec(GemmSpec):
         if self.split == "cluster":
             return self.tiles * self.ctas
         return minimum(self.work, self.at_once) * self.ctas
-
-    @property
-    def at_once(self) -> Expr:
-        """Clusters that the GPU has room for."""
-        ctas = SMS if self.slots == 1 else SMS * self.slots
-        return ctas if self.ctas == 1 else ctas // self.ctas
 
     def launched(
         self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]

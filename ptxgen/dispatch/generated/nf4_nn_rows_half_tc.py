@@ -39,7 +39,7 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_192x192x64_8b73ed", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands_1, stores_1,
         )
         us += time(
@@ -47,7 +47,7 @@ def candidates(
             stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            0, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_8b73ed", "reduce_bf16_128x4_9cc9ba"),
+            0, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_a0d89a", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-(pieces_k_n64 * 8) // 1024), min(tiles_192x192 * chunks, sms) * 1,
                 -(-(m * n) // 512),
@@ -68,7 +68,7 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_256900", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands_1, stores_1,
         )
         us += time(
@@ -76,7 +76,7 @@ def candidates(
             stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            1, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_256900", "reduce_bf16_128x4_9cc9ba"),
+            1, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f64026", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128 * chunks, sms) * 1,
                 -(-(m * n) // 512),
@@ -97,7 +97,7 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_c9b75f", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
         )
         us += time(
@@ -105,7 +105,7 @@ def candidates(
             stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            2, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_c9b75f", "reduce_bf16_128x4_9cc9ba"),
+            2, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_168fdf", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64 * chunks, sms) * 1,
                 -(-(m * n) // 512),
@@ -253,11 +253,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands_1, stores_2,
         )
         choice = Choice(
-            9, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            9, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -274,11 +274,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_6aec84", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
             k * 32768, tiles_256x256 * k * 1024, operands_1, stores_2,
         )
         choice = Choice(
-            10, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_6aec84"),
+            10, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
@@ -295,11 +295,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x192x64_37e7bf", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
+            "wgmma_nn_bf16_128x192x64_abc7eb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
             k * 24576, tiles_256x192 * k * 896, operands_1, stores_2,
         )
         choice = Choice(
-            11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x192x64_37e7bf"),
+            11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x192x64_abc7eb"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x192, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
@@ -315,11 +315,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_192x192x64_96475d", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
+            "wgmma_nn_bf16_192x192x64_0577ba", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
             k * 36864, tiles_192x192 * k * 768, operands_1, stores_2,
         )
         choice = Choice(
-            12, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_96475d"),
+            12, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_0577ba"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_192x192, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -336,11 +336,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x176x64_6fb880", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nn_bf16_128x176x64_5c5403", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands_1, stores_2,
         )
         choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nn_bf16_128x176x64_6fb880"),
+            13, ("nf4_bf16_531262", "wgmma_nn_bf16_128x176x64_5c5403"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x176, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -357,11 +357,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x160x64_288fc0", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
+            "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
             k * 20480, tiles_256x160 * k * 832, operands_1, stores_2,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_288fc0"),
+            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
@@ -377,11 +377,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_2624af"),
+            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -398,11 +398,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x112x64_114409", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            "wgmma_nn_bf16_128x112x64_6ae37f", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
             k * 14336, tiles_128x112 * k * 480, operands_1, stores_2,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nn_bf16_128x112x64_114409"),
+            16, ("nf4_bf16_531262", "wgmma_nn_bf16_128x112x64_6ae37f"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x112, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -419,11 +419,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x256x64_cfa40a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
+            "wgmma_nn_bf16_64x256x64_8f2f4a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
             tiles_64x256 * k * 640, operands_1, stores_2,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "wgmma_nn_bf16_64x256x64_cfa40a"),
+            17, ("nf4_bf16_531262", "wgmma_nn_bf16_64x256x64_8f2f4a"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x256, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -440,11 +440,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x64x64_22d026", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            "wgmma_nn_bf16_128x64x64_0dad98", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands_1, stores_2,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "wgmma_nn_bf16_128x64x64_22d026"),
+            18, ("nf4_bf16_531262", "wgmma_nn_bf16_128x64x64_0dad98"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -460,11 +460,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x128x64_bf6814", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "wgmma_nn_bf16_64x128x64_53820a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands_1, stores_2,
         )
         choice = Choice(
-            19, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_bf6814"),
+            19, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_53820a"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -480,11 +480,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x128x64_a0423a", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
+            "wgmma_nn_bf16_64x128x64_f0b5aa", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
             k * 8192, tiles_128x128 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            20, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_a0423a"),
+            20, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_f0b5aa"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
@@ -500,11 +500,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands_1, stores_2,
         )
         choice = Choice(
-            21, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_c3e664"),
+            21, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -521,11 +521,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x32x128_a8a071", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            "wgmma_nn_bf16_64x32x128_13bd40", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands_1, stores_2,
         )
         choice = Choice(
-            22, ("nf4_bf16_531262", "wgmma_nn_bf16_64x32x128_a8a071"),
+            22, ("nf4_bf16_531262", "wgmma_nn_bf16_64x32x128_13bd40"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x32, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -542,11 +542,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x16x128_c2c85c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            "wgmma_nn_bf16_64x16x128_a58e3f", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands_1, stores_2,
         )
         choice = Choice(
-            23, ("nf4_bf16_531262", "wgmma_nn_bf16_64x16x128_c2c85c"),
+            23, ("nf4_bf16_531262", "wgmma_nn_bf16_64x16x128_a58e3f"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x16, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)

@@ -39,7 +39,7 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_192x192x64_57279f", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_nt_bf16_192x192x64_3adde2", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands_1, stores_1,
         )
         us += time(
@@ -47,7 +47,7 @@ def candidates(
             stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            0, ("nf4_bf16_531262", "wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
+            0, ("nf4_bf16_531262", "wgmma_nt_bf16_192x192x64_3adde2", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-(pieces_n_k64 * 8) // 1024), min(tiles_192x192 * chunks, sms) * 1,
                 -(-(m * n) // 512),
@@ -68,7 +68,7 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_a9c1af", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_nt_bf16_128x128x64_40a9ac", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands_1, stores_1,
         )
         us += time(
@@ -76,7 +76,7 @@ def candidates(
             stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            1, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
+            1, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_40a9ac", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128 * chunks, sms) * 1,
                 -(-(m * n) // 512),
@@ -97,7 +97,7 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_468391", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_nt_bf16_64x64x64_15f6e1", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
         )
         us += time(
@@ -105,7 +105,7 @@ def candidates(
             stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            2, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
+            2, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_15f6e1", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64 * chunks, sms) * 1,
                 -(-(m * n) // 512),
@@ -253,11 +253,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands_1, stores_2,
         )
         choice = Choice(
-            9, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_cc9665"),
+            9, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -274,11 +274,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x256x64_7c18c2", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            "wgmma_nt_bf16_128x256x64_362a60", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
             k * 32768, tiles_256x256 * k * 1024, operands_1, stores_2,
         )
         choice = Choice(
-            10, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_7c18c2"),
+            10, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
@@ -295,11 +295,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x192x64_86977f", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
+            "wgmma_nt_bf16_128x192x64_cf3d87", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
             k * 24576, tiles_256x192 * k * 896, operands_1, stores_2,
         )
         choice = Choice(
-            11, ("nf4_bf16_531262", "wgmma_nt_bf16_128x192x64_86977f"),
+            11, ("nf4_bf16_531262", "wgmma_nt_bf16_128x192x64_cf3d87"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x192, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
@@ -315,11 +315,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_192x192x64_f92ad2", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
+            "wgmma_nt_bf16_192x192x64_f483cd", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
             k * 36864, tiles_192x192 * k * 768, operands_1, stores_2,
         )
         choice = Choice(
-            12, ("nf4_bf16_531262", "wgmma_nt_bf16_192x192x64_f92ad2"),
+            12, ("nf4_bf16_531262", "wgmma_nt_bf16_192x192x64_f483cd"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_192x192, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -336,11 +336,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x176x64_52336e", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nt_bf16_128x176x64_218ab3", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands_1, stores_2,
         )
         choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nt_bf16_128x176x64_52336e"),
+            13, ("nf4_bf16_531262", "wgmma_nt_bf16_128x176x64_218ab3"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x176, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -357,11 +357,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x160x64_bc40e9", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
+            "wgmma_nt_bf16_128x160x64_732859", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
             k * 20480, tiles_256x160 * k * 832, operands_1, stores_2,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_bc40e9"),
+            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
@@ -377,11 +377,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_a5844a"),
+            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -398,11 +398,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x112x64_9d51a0", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            "wgmma_nt_bf16_128x112x64_18e25a", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
             k * 14336, tiles_128x112 * k * 480, operands_1, stores_2,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nt_bf16_128x112x64_9d51a0"),
+            16, ("nf4_bf16_531262", "wgmma_nt_bf16_128x112x64_18e25a"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x112, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -419,11 +419,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_64x256x64_749514", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
+            "wgmma_nt_bf16_64x256x64_7ed76b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
             tiles_64x256 * k * 640, operands_1, stores_2,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "wgmma_nt_bf16_64x256x64_749514"),
+            17, ("nf4_bf16_531262", "wgmma_nt_bf16_64x256x64_7ed76b"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x256, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -440,11 +440,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_64x160x64_fe073d", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
+            "wgmma_nt_bf16_64x160x64_3d3368", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands_1, stores_2,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "wgmma_nt_bf16_64x160x64_fe073d"),
+            18, ("nf4_bf16_531262", "wgmma_nt_bf16_64x160x64_3d3368"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x160, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -461,11 +461,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x64x64_6f9421", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            "wgmma_nt_bf16_128x64x64_885da7", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands_1, stores_2,
         )
         choice = Choice(
-            19, ("nf4_bf16_531262", "wgmma_nt_bf16_128x64x64_6f9421"),
+            19, ("nf4_bf16_531262", "wgmma_nt_bf16_128x64x64_885da7"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -481,11 +481,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_64x128x64_e83693", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "wgmma_nt_bf16_64x128x64_deac4e", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands_1, stores_2,
         )
         choice = Choice(
-            20, ("nf4_bf16_531262", "wgmma_nt_bf16_64x128x64_e83693"),
+            20, ("nf4_bf16_531262", "wgmma_nt_bf16_64x128x64_deac4e"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -501,11 +501,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_64x128x64_46479d", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
+            "wgmma_nt_bf16_64x128x64_6a500d", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
             k * 8192, tiles_128x128 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            21, ("nf4_bf16_531262", "wgmma_nt_bf16_64x128x64_46479d"),
+            21, ("nf4_bf16_531262", "wgmma_nt_bf16_64x128x64_6a500d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
@@ -521,11 +521,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands_1, stores_2,
         )
         choice = Choice(
-            22, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_b3a12d"),
+            22, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -542,11 +542,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_64x32x128_01af36", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            "wgmma_nt_bf16_64x32x128_6d7237", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands_1, stores_2,
         )
         choice = Choice(
-            23, ("nf4_bf16_531262", "wgmma_nt_bf16_64x32x128_01af36"),
+            23, ("nf4_bf16_531262", "wgmma_nt_bf16_64x32x128_6d7237"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x32, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
@@ -563,11 +563,11 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_64x16x128_c5954c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            "wgmma_nt_bf16_64x16x128_b79a3a", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands_1, stores_2,
         )
         choice = Choice(
-            24, ("nf4_bf16_531262", "wgmma_nt_bf16_64x16x128_c5954c"),
+            24, ("nf4_bf16_531262", "wgmma_nt_bf16_64x16x128_b79a3a"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x16, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)

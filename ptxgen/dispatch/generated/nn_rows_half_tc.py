@@ -51,7 +51,7 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_nn_bf16_192x192x64_8b73ed", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
@@ -59,7 +59,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            1, ("wgmma_nn_bf16_192x192x64_8b73ed", "reduce_bf16_128x4_9cc9ba"),
+            1, ("wgmma_nn_bf16_192x192x64_a0d89a", "reduce_bf16_128x4_9cc9ba"),
             (min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -73,7 +73,7 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_nn_bf16_128x128x64_256900", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         us += time(
@@ -81,7 +81,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            2, ("wgmma_nn_bf16_128x128x64_256900", "reduce_bf16_128x4_9cc9ba"),
+            2, ("wgmma_nn_bf16_128x128x64_f64026", "reduce_bf16_128x4_9cc9ba"),
             (min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -95,7 +95,7 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_nn_bf16_64x64x64_c9b75f", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
@@ -103,7 +103,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            3, ("wgmma_nn_bf16_64x64x64_c9b75f", "reduce_bf16_128x4_9cc9ba"),
+            3, ("wgmma_nn_bf16_64x64x64_168fdf", "reduce_bf16_128x4_9cc9ba"),
             (min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -176,7 +176,7 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_192x192x64_8b73ed", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
@@ -185,7 +185,7 @@ def candidates(
         )
         choice = Choice(
             7,
-            ("realign_b16x1_7953b4", "wgmma_nn_bf16_192x192x64_8b73ed", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x1_7953b4", "wgmma_nn_bf16_192x192x64_a0d89a", "reduce_bf16_128x4_9cc9ba"),
             (-(-pieces_m_k8 // 512), min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)),
             (pieces_m_k8 * 16, stores),
         )
@@ -205,7 +205,7 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_192x192x64_8b73ed", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
@@ -214,7 +214,7 @@ def candidates(
         )
         choice = Choice(
             8,
-            ("realign_b16x2_d789c8", "wgmma_nn_bf16_192x192x64_8b73ed", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x2_d789c8", "wgmma_nn_bf16_192x192x64_a0d89a", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
                 min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512),
@@ -234,7 +234,7 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_256900", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         us += time(
@@ -243,7 +243,7 @@ def candidates(
         )
         choice = Choice(
             9,
-            ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_256900", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f64026", "reduce_bf16_128x4_9cc9ba"),
             (-(-pieces_m_k8 // 512), min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)),
             (pieces_m_k8 * 16, stores),
         )
@@ -261,7 +261,7 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_256900", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         us += time(
@@ -270,7 +270,7 @@ def candidates(
         )
         choice = Choice(
             10,
-            ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_256900", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_f64026", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512),
                 min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512),
@@ -290,7 +290,7 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_c9b75f", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
@@ -299,7 +299,7 @@ def candidates(
         )
         choice = Choice(
             11,
-            ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_c9b75f", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_168fdf", "reduce_bf16_128x4_9cc9ba"),
             (-(-pieces_m_k8 // 512), min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)),
             (pieces_m_k8 * 16, stores),
         )
@@ -317,7 +317,7 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_c9b75f", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
@@ -326,7 +326,7 @@ def candidates(
         )
         choice = Choice(
             12,
-            ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_c9b75f", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_168fdf", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64 * chunks, sms) * 1,
                 -(-(m * n) // 512),
@@ -420,11 +420,11 @@ def candidates(
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            20, ("wgmma_nn_bf16_128x256x64_ace7f9",), (min(tiles_128x256, sms) * 1,), (),
+            20, ("wgmma_nn_bf16_128x256x64_86d2ac",), (min(tiles_128x256, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
@@ -436,11 +436,11 @@ def candidates(
         and tiles_256x256 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x256x64_6aec84", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
             k * 32768, tiles_256x256 * k * 1024, operands, stores_1,
         )
         choice = Choice(
-            21, ("wgmma_nn_bf16_128x256x64_6aec84",), (min(tiles_256x256, sms // 2) * 2,), (),
+            21, ("wgmma_nn_bf16_128x256x64_74d273",), (min(tiles_256x256, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_256x192 = -(-m // 256) * -(-n // 192)
@@ -452,11 +452,11 @@ def candidates(
         and tiles_256x192 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x192x64_37e7bf", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
+            "wgmma_nn_bf16_128x192x64_abc7eb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
             k * 24576, tiles_256x192 * k * 896, operands, stores_1,
         )
         choice = Choice(
-            22, ("wgmma_nn_bf16_128x192x64_37e7bf",), (min(tiles_256x192, sms // 2) * 2,), (),
+            22, ("wgmma_nn_bf16_128x192x64_abc7eb",), (min(tiles_256x192, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     # 23: many rows, by wgmma
@@ -466,11 +466,11 @@ def candidates(
         and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_192x192x64_96475d", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
+            "wgmma_nn_bf16_192x192x64_0577ba", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
             k * 36864, tiles_192x192 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            23, ("wgmma_nn_bf16_192x192x64_96475d",), (min(tiles_192x192, sms) * 1,), (),
+            23, ("wgmma_nn_bf16_192x192x64_0577ba",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x176 = -(-m // 128) * -(-n // 176)
@@ -482,11 +482,11 @@ def candidates(
         and tiles_128x176 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x176x64_6fb880", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nn_bf16_128x176x64_5c5403", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            24, ("wgmma_nn_bf16_128x176x64_6fb880",), (min(tiles_128x176, sms) * 1,), (),
+            24, ("wgmma_nn_bf16_128x176x64_5c5403",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
@@ -498,11 +498,11 @@ def candidates(
         and tiles_256x160 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x160x64_288fc0", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
+            "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
             k * 20480, tiles_256x160 * k * 832, operands, stores_1,
         )
         choice = Choice(
-            25, ("wgmma_nn_bf16_128x160x64_288fc0",), (min(tiles_256x160, sms // 2) * 2,), (),
+            25, ("wgmma_nn_bf16_128x160x64_20a7b2",), (min(tiles_256x160, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     # 26: many rows, by wgmma
@@ -513,11 +513,11 @@ def candidates(
         and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            26, ("wgmma_nn_bf16_128x128x64_2624af",), (min(tiles_128x128, sms) * 1,), (),
+            26, ("wgmma_nn_bf16_128x128x64_f67370",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
@@ -529,11 +529,11 @@ def candidates(
         and tiles_128x112 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x112x64_114409", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            "wgmma_nn_bf16_128x112x64_6ae37f", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
             k * 14336, tiles_128x112 * k * 480, operands, stores_1,
         )
         choice = Choice(
-            27, ("wgmma_nn_bf16_128x112x64_114409",), (min(tiles_128x112, sms) * 1,), (),
+            27, ("wgmma_nn_bf16_128x112x64_6ae37f",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x256 = -(-m // 64) * -(-n // 256)
@@ -544,10 +544,10 @@ def candidates(
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x256x64_cfa40a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
+            "wgmma_nn_bf16_64x256x64_8f2f4a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
             tiles_64x256 * k * 640, operands, stores_1,
         )
-        choice = Choice(28, ("wgmma_nn_bf16_64x256x64_cfa40a",), (min(tiles_64x256, sms) * 1,), ())
+        choice = Choice(28, ("wgmma_nn_bf16_64x256x64_8f2f4a",), (min(tiles_64x256, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 29: many rows, by wgmma
@@ -558,10 +558,10 @@ def candidates(
         and tiles_128x64 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_128x64x64_22d026", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            "wgmma_nn_bf16_128x64x64_0dad98", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores_1,
         )
-        choice = Choice(29, ("wgmma_nn_bf16_128x64x64_22d026",), (min(tiles_128x64, sms) * 1,), ())
+        choice = Choice(29, ("wgmma_nn_bf16_128x64x64_0dad98",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
     # 30: many rows, by wgmma
     if (
@@ -571,10 +571,10 @@ def candidates(
         and tiles_64x128 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x128x64_bf6814", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "wgmma_nn_bf16_64x128x64_53820a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores_1,
         )
-        choice = Choice(30, ("wgmma_nn_bf16_64x128x64_bf6814",), (min(tiles_64x128, sms) * 1,), ())
+        choice = Choice(30, ("wgmma_nn_bf16_64x128x64_53820a",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
     # 31: many rows, by wgmma
     if (
@@ -584,11 +584,11 @@ def candidates(
         and tiles_128x128 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x128x64_a0423a", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
+            "wgmma_nn_bf16_64x128x64_f0b5aa", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
             k * 8192, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            31, ("wgmma_nn_bf16_64x128x64_a0423a",), (min(tiles_128x128, sms // 2) * 2,), (),
+            31, ("wgmma_nn_bf16_64x128x64_f0b5aa",), (min(tiles_128x128, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     # 32: many rows, by wgmma
@@ -599,10 +599,10 @@ def candidates(
         and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(32, ("wgmma_nn_bf16_64x64x64_c3e664",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(32, ("wgmma_nn_bf16_64x64x64_2ff8a4",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 33: many rows, by wgmma
@@ -613,10 +613,10 @@ def candidates(
         and tiles_64x32 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x32x128_a8a071", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            "wgmma_nn_bf16_64x32x128_13bd40", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores_1,
         )
-        choice = Choice(33, ("wgmma_nn_bf16_64x32x128_a8a071",), (min(tiles_64x32, sms) * 1,), ())
+        choice = Choice(33, ("wgmma_nn_bf16_64x32x128_13bd40",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 34: many rows, by wgmma
@@ -627,10 +627,10 @@ def candidates(
         and tiles_64x16 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nn_bf16_64x16x128_c2c85c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            "wgmma_nn_bf16_64x16x128_a58e3f", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores_1,
         )
-        choice = Choice(34, ("wgmma_nn_bf16_64x16x128_c2c85c",), (min(tiles_64x16, sms) * 1,), ())
+        choice = Choice(34, ("wgmma_nn_bf16_64x16x128_a58e3f",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
     # 35: many rows, by mma
     if (
@@ -661,11 +661,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            37, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            37, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-pieces_m_k8 // 512), min(tiles_128x256, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -681,11 +681,11 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            38, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            38, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
@@ -702,11 +702,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            39, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_2624af"),
+            39, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-pieces_m_k8 // 512), min(tiles_128x128, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -722,11 +722,11 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            40, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_2624af"),
+            40, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
@@ -743,11 +743,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            41, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_c3e664"),
+            41, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-pieces_m_k8 // 512), min(tiles_64x64, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
@@ -763,11 +763,11 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            42, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_c3e664"),
+            42, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )

@@ -51,7 +51,7 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_nt_bf16_192x192x64_57279f", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_nt_bf16_192x192x64_3adde2", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
@@ -59,7 +59,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            1, ("wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
+            1, ("wgmma_nt_bf16_192x192x64_3adde2", "reduce_bf16_128x4_9cc9ba"),
             (min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -73,7 +73,7 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_nt_bf16_128x128x64_a9c1af", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_nt_bf16_128x128x64_40a9ac", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         us += time(
@@ -81,7 +81,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            2, ("wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
+            2, ("wgmma_nt_bf16_128x128x64_40a9ac", "reduce_bf16_128x4_9cc9ba"),
             (min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -95,7 +95,7 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_nt_bf16_64x64x64_468391", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_nt_bf16_64x64x64_15f6e1", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
@@ -103,7 +103,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            3, ("wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
+            3, ("wgmma_nt_bf16_64x64x64_15f6e1", "reduce_bf16_128x4_9cc9ba"),
             (min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -177,7 +177,7 @@ def candidates(
             1, 0, operands_1, operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_192x192x64_57279f", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_nt_bf16_192x192x64_3adde2", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
@@ -186,7 +186,7 @@ def candidates(
         )
         choice = Choice(
             7,
-            ("realign_b16x2_d789c8", "wgmma_nt_bf16_192x192x64_57279f", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x2_d789c8", "wgmma_nt_bf16_192x192x64_3adde2", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
                 min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512),
@@ -206,7 +206,7 @@ def candidates(
             1, 0, operands_1, operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_a9c1af", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_nt_bf16_128x128x64_40a9ac", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         us += time(
@@ -215,7 +215,7 @@ def candidates(
         )
         choice = Choice(
             8,
-            ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_a9c1af", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_40a9ac", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512),
                 min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512),
@@ -235,7 +235,7 @@ def candidates(
             1, 0, operands_1, operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_468391", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_nt_bf16_64x64x64_15f6e1", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
@@ -244,7 +244,7 @@ def candidates(
         )
         choice = Choice(
             9,
-            ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_468391", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_15f6e1", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_64x64 * chunks, sms) * 1,
                 -(-(m * n) // 512),
@@ -326,11 +326,11 @@ def candidates(
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            16, ("wgmma_nt_bf16_128x256x64_cc9665",), (min(tiles_128x256, sms) * 1,), (),
+            16, ("wgmma_nt_bf16_128x256x64_b35b38",), (min(tiles_128x256, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
@@ -342,11 +342,11 @@ def candidates(
         and tiles_256x256 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x256x64_7c18c2", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            "wgmma_nt_bf16_128x256x64_362a60", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
             k * 32768, tiles_256x256 * k * 1024, operands, stores_1,
         )
         choice = Choice(
-            17, ("wgmma_nt_bf16_128x256x64_7c18c2",), (min(tiles_256x256, sms // 2) * 2,), (),
+            17, ("wgmma_nt_bf16_128x256x64_362a60",), (min(tiles_256x256, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_256x192 = -(-m // 256) * -(-n // 192)
@@ -358,11 +358,11 @@ def candidates(
         and tiles_256x192 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x192x64_86977f", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
+            "wgmma_nt_bf16_128x192x64_cf3d87", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
             k * 24576, tiles_256x192 * k * 896, operands, stores_1,
         )
         choice = Choice(
-            18, ("wgmma_nt_bf16_128x192x64_86977f",), (min(tiles_256x192, sms // 2) * 2,), (),
+            18, ("wgmma_nt_bf16_128x192x64_cf3d87",), (min(tiles_256x192, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     # 19: many rows, by wgmma
@@ -372,11 +372,11 @@ def candidates(
         and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_192x192x64_f92ad2", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
+            "wgmma_nt_bf16_192x192x64_f483cd", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
             k * 36864, tiles_192x192 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            19, ("wgmma_nt_bf16_192x192x64_f92ad2",), (min(tiles_192x192, sms) * 1,), (),
+            19, ("wgmma_nt_bf16_192x192x64_f483cd",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x176 = -(-m // 128) * -(-n // 176)
@@ -388,11 +388,11 @@ def candidates(
         and tiles_128x176 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x176x64_52336e", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_nt_bf16_128x176x64_218ab3", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            20, ("wgmma_nt_bf16_128x176x64_52336e",), (min(tiles_128x176, sms) * 1,), (),
+            20, ("wgmma_nt_bf16_128x176x64_218ab3",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
@@ -404,11 +404,11 @@ def candidates(
         and tiles_256x160 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x160x64_bc40e9", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
+            "wgmma_nt_bf16_128x160x64_732859", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
             k * 20480, tiles_256x160 * k * 832, operands, stores_1,
         )
         choice = Choice(
-            21, ("wgmma_nt_bf16_128x160x64_bc40e9",), (min(tiles_256x160, sms // 2) * 2,), (),
+            21, ("wgmma_nt_bf16_128x160x64_732859",), (min(tiles_256x160, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     # 22: many rows, by wgmma
@@ -419,11 +419,11 @@ def candidates(
         and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            22, ("wgmma_nt_bf16_128x128x64_a5844a",), (min(tiles_128x128, sms) * 1,), (),
+            22, ("wgmma_nt_bf16_128x128x64_96a12d",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
@@ -435,11 +435,11 @@ def candidates(
         and tiles_128x112 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x112x64_9d51a0", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            "wgmma_nt_bf16_128x112x64_18e25a", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
             k * 14336, tiles_128x112 * k * 480, operands, stores_1,
         )
         choice = Choice(
-            23, ("wgmma_nt_bf16_128x112x64_9d51a0",), (min(tiles_128x112, sms) * 1,), (),
+            23, ("wgmma_nt_bf16_128x112x64_18e25a",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x256 = -(-m // 64) * -(-n // 256)
@@ -450,10 +450,10 @@ def candidates(
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x256x64_749514", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
+            "wgmma_nt_bf16_64x256x64_7ed76b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
             tiles_64x256 * k * 640, operands, stores_1,
         )
-        choice = Choice(24, ("wgmma_nt_bf16_64x256x64_749514",), (min(tiles_64x256, sms) * 1,), ())
+        choice = Choice(24, ("wgmma_nt_bf16_64x256x64_7ed76b",), (min(tiles_64x256, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x160 = -(-m // 64) * -(-n // 160)
     # 25: many rows, by wgmma
@@ -464,10 +464,10 @@ def candidates(
         and tiles_64x160 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x160x64_fe073d", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
+            "wgmma_nt_bf16_64x160x64_3d3368", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands, stores_1,
         )
-        choice = Choice(25, ("wgmma_nt_bf16_64x160x64_fe073d",), (min(tiles_64x160, sms) * 1,), ())
+        choice = Choice(25, ("wgmma_nt_bf16_64x160x64_3d3368",), (min(tiles_64x160, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 26: many rows, by wgmma
@@ -478,10 +478,10 @@ def candidates(
         and tiles_128x64 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_128x64x64_6f9421", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            "wgmma_nt_bf16_128x64x64_885da7", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores_1,
         )
-        choice = Choice(26, ("wgmma_nt_bf16_128x64x64_6f9421",), (min(tiles_128x64, sms) * 1,), ())
+        choice = Choice(26, ("wgmma_nt_bf16_128x64x64_885da7",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
     # 27: many rows, by wgmma
     if (
@@ -491,10 +491,10 @@ def candidates(
         and tiles_64x128 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x128x64_e83693", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "wgmma_nt_bf16_64x128x64_deac4e", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores_1,
         )
-        choice = Choice(27, ("wgmma_nt_bf16_64x128x64_e83693",), (min(tiles_64x128, sms) * 1,), ())
+        choice = Choice(27, ("wgmma_nt_bf16_64x128x64_deac4e",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
     # 28: many rows, by wgmma
     if (
@@ -504,11 +504,11 @@ def candidates(
         and tiles_128x128 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x128x64_46479d", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
+            "wgmma_nt_bf16_64x128x64_6a500d", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
             k * 8192, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            28, ("wgmma_nt_bf16_64x128x64_46479d",), (min(tiles_128x128, sms // 2) * 2,), (),
+            28, ("wgmma_nt_bf16_64x128x64_6a500d",), (min(tiles_128x128, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     # 29: many rows, by wgmma
@@ -519,10 +519,10 @@ def candidates(
         and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(29, ("wgmma_nt_bf16_64x64x64_b3a12d",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(29, ("wgmma_nt_bf16_64x64x64_595f63",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 30: many rows, by wgmma
@@ -533,10 +533,10 @@ def candidates(
         and tiles_64x32 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x32x128_01af36", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            "wgmma_nt_bf16_64x32x128_6d7237", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores_1,
         )
-        choice = Choice(30, ("wgmma_nt_bf16_64x32x128_01af36",), (min(tiles_64x32, sms) * 1,), ())
+        choice = Choice(30, ("wgmma_nt_bf16_64x32x128_6d7237",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 31: many rows, by wgmma
@@ -547,10 +547,10 @@ def candidates(
         and tiles_64x16 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_nt_bf16_64x16x128_c5954c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            "wgmma_nt_bf16_64x16x128_b79a3a", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores_1,
         )
-        choice = Choice(31, ("wgmma_nt_bf16_64x16x128_c5954c",), (min(tiles_64x16, sms) * 1,), ())
+        choice = Choice(31, ("wgmma_nt_bf16_64x16x128_b79a3a",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
     # 32: many rows, by mma
     if (
@@ -581,11 +581,11 @@ def candidates(
             1, 0, operands_1, operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            34, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_cc9665"),
+            34, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_b35b38"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
@@ -602,11 +602,11 @@ def candidates(
             1, 0, operands_1, operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            35, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_a5844a"),
+            35, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
@@ -623,11 +623,11 @@ def candidates(
             1, 0, operands_1, operands_1, operands_1,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            36, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_b3a12d"),
+            36, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )

@@ -51,7 +51,7 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
@@ -59,7 +59,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            1, ("wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            1, ("wgmma_tn_bf16_192x192x64_c93747", "reduce_bf16_128x4_9cc9ba"),
             (min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -73,7 +73,7 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         us += time(
@@ -81,7 +81,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            2, ("wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            2, ("wgmma_tn_bf16_128x128x64_6d9ab7", "reduce_bf16_128x4_9cc9ba"),
             (min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -95,7 +95,7 @@ def candidates(
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
@@ -103,7 +103,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            3, ("wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            3, ("wgmma_tn_bf16_64x64x64_151bd5", "reduce_bf16_128x4_9cc9ba"),
             (min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -195,7 +195,7 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
@@ -204,7 +204,7 @@ def candidates(
         )
         choice = Choice(
             8,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_c93747", "reduce_bf16_128x4_9cc9ba"),
             (-(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)),
             (pieces_k_m8 * 16, stores),
         )
@@ -224,7 +224,7 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_192x192x64_64bc58", "wgmma", 1, sms, tiles_192x192 * chunks,
+            "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
         )
         us += time(
@@ -233,7 +233,7 @@ def candidates(
         )
         choice = Choice(
             9,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_64bc58", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_c93747", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
                 min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512),
@@ -253,7 +253,7 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         us += time(
@@ -262,7 +262,7 @@ def candidates(
         )
         choice = Choice(
             10,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_6d9ab7", "reduce_bf16_128x4_9cc9ba"),
             (-(-pieces_k_m8 // 512), min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)),
             (pieces_k_m8 * 16, stores),
         )
@@ -280,7 +280,7 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_a5e161", "wgmma", 1, sms, tiles_128x128 * chunks,
+            "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
         )
         us += time(
@@ -289,7 +289,7 @@ def candidates(
         )
         choice = Choice(
             11,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_a5e161", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_6d9ab7", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
                 min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512),
@@ -309,7 +309,7 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
@@ -318,7 +318,7 @@ def candidates(
         )
         choice = Choice(
             12,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_151bd5", "reduce_bf16_128x4_9cc9ba"),
             (-(-pieces_k_m8 // 512), min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)),
             (pieces_k_m8 * 16, stores),
         )
@@ -336,7 +336,7 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_b3d11c", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
             chunk * 4096, tiles_64x64 * k * 256, operands, stores,
         )
         us += time(
@@ -345,7 +345,7 @@ def candidates(
         )
         choice = Choice(
             13,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_b3d11c", "reduce_bf16_128x4_9cc9ba"),
+            ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_151bd5", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64 * chunks, sms) * 1,
                 -(-(m * n) // 512),
@@ -428,11 +428,11 @@ def candidates(
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            20, ("wgmma_tn_bf16_128x256x64_11574b",), (min(tiles_128x256, sms) * 1,), (),
+            20, ("wgmma_tn_bf16_128x256x64_db9343",), (min(tiles_128x256, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
@@ -444,11 +444,11 @@ def candidates(
         and tiles_256x256 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x256x64_6ef6e3", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            "wgmma_tn_bf16_128x256x64_d699cb", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
             k * 32768, tiles_256x256 * k * 1024, operands, stores_1,
         )
         choice = Choice(
-            21, ("wgmma_tn_bf16_128x256x64_6ef6e3",), (min(tiles_256x256, sms // 2) * 2,), (),
+            21, ("wgmma_tn_bf16_128x256x64_d699cb",), (min(tiles_256x256, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_256x192 = -(-m // 256) * -(-n // 192)
@@ -460,11 +460,11 @@ def candidates(
         and tiles_256x192 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x192x64_bd0201", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
+            "wgmma_tn_bf16_128x192x64_23ffeb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
             k * 24576, tiles_256x192 * k * 896, operands, stores_1,
         )
         choice = Choice(
-            22, ("wgmma_tn_bf16_128x192x64_bd0201",), (min(tiles_256x192, sms // 2) * 2,), (),
+            22, ("wgmma_tn_bf16_128x192x64_23ffeb",), (min(tiles_256x192, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     # 23: many rows, by wgmma
@@ -474,11 +474,11 @@ def candidates(
         and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_192x192x64_4c7aeb", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
+            "wgmma_tn_bf16_192x192x64_747206", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
             k * 36864, tiles_192x192 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            23, ("wgmma_tn_bf16_192x192x64_4c7aeb",), (min(tiles_192x192, sms) * 1,), (),
+            23, ("wgmma_tn_bf16_192x192x64_747206",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x176 = -(-m // 128) * -(-n // 176)
@@ -490,11 +490,11 @@ def candidates(
         and tiles_128x176 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x176x64_1bdc9a", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            "wgmma_tn_bf16_128x176x64_7a44c4", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
             k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            24, ("wgmma_tn_bf16_128x176x64_1bdc9a",), (min(tiles_128x176, sms) * 1,), (),
+            24, ("wgmma_tn_bf16_128x176x64_7a44c4",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     # 25: many rows, by wgmma
@@ -505,11 +505,11 @@ def candidates(
         and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            25, ("wgmma_tn_bf16_128x128x64_23f0bb",), (min(tiles_128x128, sms) * 1,), (),
+            25, ("wgmma_tn_bf16_128x128x64_64c3c2",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
@@ -521,11 +521,11 @@ def candidates(
         and tiles_128x112 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x112x64_85aba4", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            "wgmma_tn_bf16_128x112x64_bcc2a2", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
             k * 14336, tiles_128x112 * k * 480, operands, stores_1,
         )
         choice = Choice(
-            26, ("wgmma_tn_bf16_128x112x64_85aba4",), (min(tiles_128x112, sms) * 1,), (),
+            26, ("wgmma_tn_bf16_128x112x64_bcc2a2",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x256 = -(-m // 64) * -(-n // 256)
@@ -536,10 +536,10 @@ def candidates(
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x256x64_8466ae", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
+            "wgmma_tn_bf16_64x256x64_91a39b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
             tiles_64x256 * k * 640, operands, stores_1,
         )
-        choice = Choice(27, ("wgmma_tn_bf16_64x256x64_8466ae",), (min(tiles_64x256, sms) * 1,), ())
+        choice = Choice(27, ("wgmma_tn_bf16_64x256x64_91a39b",), (min(tiles_64x256, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 28: many rows, by wgmma
@@ -550,10 +550,10 @@ def candidates(
         and tiles_128x64 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_128x64x64_99c7ba", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            "wgmma_tn_bf16_128x64x64_0c609c", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores_1,
         )
-        choice = Choice(28, ("wgmma_tn_bf16_128x64x64_99c7ba",), (min(tiles_128x64, sms) * 1,), ())
+        choice = Choice(28, ("wgmma_tn_bf16_128x64x64_0c609c",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
     # 29: many rows, by wgmma
     if (
@@ -563,10 +563,10 @@ def candidates(
         and tiles_64x128 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x128x64_aa6d1a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            "wgmma_tn_bf16_64x128x64_cc0e14", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores_1,
         )
-        choice = Choice(29, ("wgmma_tn_bf16_64x128x64_aa6d1a",), (min(tiles_64x128, sms) * 1,), ())
+        choice = Choice(29, ("wgmma_tn_bf16_64x128x64_cc0e14",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
     # 30: many rows, by wgmma
     if (
@@ -576,11 +576,11 @@ def candidates(
         and tiles_128x128 + sms // 2 <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x128x64_62a0ae", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
+            "wgmma_tn_bf16_64x128x64_bf5324", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
             k * 8192, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            30, ("wgmma_tn_bf16_64x128x64_62a0ae",), (min(tiles_128x128, sms // 2) * 2,), (),
+            30, ("wgmma_tn_bf16_64x128x64_bf5324",), (min(tiles_128x128, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
     # 31: many rows, by wgmma
@@ -591,10 +591,10 @@ def candidates(
         and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(31, ("wgmma_tn_bf16_64x64x64_e568a3",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(31, ("wgmma_tn_bf16_64x64x64_c86b5d",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     # 32: many rows, by wgmma
     if (
@@ -604,10 +604,10 @@ def candidates(
         and tiles_64x32 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x32x128_b4f1cd", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            "wgmma_tn_bf16_64x32x128_01ed5d", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores_1,
         )
-        choice = Choice(32, ("wgmma_tn_bf16_64x32x128_b4f1cd",), (min(tiles_64x32, sms) * 1,), ())
+        choice = Choice(32, ("wgmma_tn_bf16_64x32x128_01ed5d",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
     # 33: many rows, by wgmma
@@ -618,10 +618,10 @@ def candidates(
         and tiles_64x16 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tn_bf16_64x16x128_418baa", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            "wgmma_tn_bf16_64x16x128_551c14", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores_1,
         )
-        choice = Choice(33, ("wgmma_tn_bf16_64x16x128_418baa",), (min(tiles_64x16, sms) * 1,), ())
+        choice = Choice(33, ("wgmma_tn_bf16_64x16x128_551c14",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
     # 34: many rows, by mma
     if (
@@ -652,11 +652,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            36, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_11574b"),
+            36, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_db9343"),
             (-(-pieces_k_m8 // 512), min(tiles_128x256, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
@@ -672,11 +672,11 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x256x64_11574b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            37, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_11574b"),
+            37, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_db9343"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
@@ -693,11 +693,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_23f0bb"),
+            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_64c3c2"),
             (-(-pieces_k_m8 // 512), min(tiles_128x128, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
@@ -713,11 +713,11 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_128x128x64_23f0bb", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            39, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_23f0bb"),
+            39, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_64c3c2"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
@@ -734,11 +734,11 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_e568a3"),
+            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_c86b5d"),
             (-(-pieces_k_m8 // 512), min(tiles_64x64, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
@@ -754,11 +754,11 @@ def candidates(
             1, 0, operands_2, operands_2, operands_2,
         )
         us += time(
-            "wgmma_tn_bf16_64x64x64_e568a3", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_e568a3"),
+            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_c86b5d"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )

@@ -46,6 +46,7 @@ THIN_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
         ),
         "NT": lambda: (
             _gemm("NT", (2, 16, 64), (1, 1), (2, 16), (1, 1), 3, "kvector", slices=8),
+            _gemm("NT", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8),
             _gemm("NT", (4, 16, 32), (1, 4), (4, 4), (1, 1), 4, "kvector", slices=8),
             _gemm("NT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8),
             _gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8),
@@ -77,8 +78,8 @@ def _turned(spec: SimtSpec) -> SimtSpec:
     return replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
 
 
-# Larger tiles whose running totals are in shared memory.
-TOTALS: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
+# Larger tiles; where a slice has all chunks, its running totals are in shared memory.
+MEDIUM_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
     {
         "NN": lambda: (
             _gemm(
@@ -97,7 +98,7 @@ TOTALS: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
         "NT": lambda: (
             _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
         ),
-        "TN": tuple,
+        "TN": lambda: (_gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),),
     }
 )
 
@@ -157,10 +158,11 @@ def _partial(layout: str) -> tuple[SimtSpec, ...]:
     if layout == "TN":
         large = part((64, 64, 32), (8, 4), (4, 8), (2, 2), 3, "wide", ctas=2)
         return (large, small(5, "wide", ctas=4), any_alignment)
-    large = part((64, 128, 16), (8, 8), (4, 8), (2, 2), 3, "wide", ctas=3)
+    large = part((64, 64, 32), (8, 4), (4, 8), (2, 2), 2, "floats", ctas=2)
+    wide = part((64, 128, 16), (8, 8), (4, 8), (2, 2), 3, "wide", ctas=3)
     if layout == "NT":
-        return (large, any_alignment)
-    return (large, small(5, "floats", ctas=4), any_alignment)
+        return (large, wide, any_alignment)
+    return (large, wide, small(5, "floats", ctas=4), any_alignment)
 
 
 def _narrow(layout: str) -> tuple[SimtSpec, ...]:
@@ -191,7 +193,7 @@ def _rows(layout: str) -> tuple[Route, ...]:
     return (
         *_parts(layout),
         *routes(THIN_SPLIT[layout], "few rows, chunks side by side"),
-        *routes(TOTALS[layout], "more rows, one chunk after another"),
+        *routes(MEDIUM_SPLIT[layout], "more rows, chunks side by side or in turns"),
         *routes(THIN[layout], "few rows: the weight streams once"),
         *routes(_unsplit(layout), "one chain"),
         *routes(_plain(layout), "operands off 16 bytes"),

@@ -323,8 +323,50 @@ def candidates(
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_192x192, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 13: the weight dequantised; many rows, by wgmma
+    if (
+        arch in SOME_0
+        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
+        and m + 192 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x256 + sms // 2 <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
+            operands, stores,
+        )
+        us += time(
+            "wgmma_nn_bf16_192x128x64_8014f7", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * 896, operands_1, stores_2,
+        )
+        choice = Choice(
+            13, ("nf4_bf16_531262", "wgmma_nn_bf16_192x128x64_8014f7"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_192x256, sms // 2) * 2), (stores,),
+        )
+        yield Candidate(us, choice)
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 14: the weight dequantised; many rows, by wgmma
+    if (
+        arch in SOME_0
+        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 224 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x224 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
+            operands, stores,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands_1, stores_2,
+        )
+        choice = Choice(
+            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores,),
+        )
+        yield Candidate(us, choice)
+    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    # 15: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -340,12 +382,12 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands_1, stores_2,
         )
         choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nn_bf16_128x176x64_5c5403"),
+            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x176x64_5c5403"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x176, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 14: the weight dequantised; many rows, by wgmma
+    # 16: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
@@ -361,11 +403,11 @@ def candidates(
             k * 20480, tiles_256x160 * k * 832, operands_1, stores_2,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
+            16, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
-    # 15: the weight dequantised; many rows, by wgmma
+    # 17: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -381,12 +423,12 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
+            17, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 16: the weight dequantised; many rows, by wgmma
+    # 18: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -402,12 +444,12 @@ def candidates(
             k * 14336, tiles_128x112 * k * 480, operands_1, stores_2,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nn_bf16_128x112x64_6ae37f"),
+            18, ("nf4_bf16_531262", "wgmma_nn_bf16_128x112x64_6ae37f"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x112, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x256 = -(-m // 64) * -(-n // 256)
-    # 17: the weight dequantised; many rows, by wgmma
+    # 19: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -423,12 +465,12 @@ def candidates(
             tiles_64x256 * k * 640, operands_1, stores_2,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "wgmma_nn_bf16_64x256x64_8f2f4a"),
+            19, ("nf4_bf16_531262", "wgmma_nn_bf16_64x256x64_8f2f4a"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x256, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 18: the weight dequantised; many rows, by wgmma
+    # 20: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -444,11 +486,11 @@ def candidates(
             tiles_128x64 * k * 384, operands_1, stores_2,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "wgmma_nn_bf16_128x64x64_0dad98"),
+            20, ("nf4_bf16_531262", "wgmma_nn_bf16_128x64x64_0dad98"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 19: the weight dequantised; many rows, by wgmma
+    # 21: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -464,11 +506,11 @@ def candidates(
             tiles_64x128 * k * 384, operands_1, stores_2,
         )
         choice = Choice(
-            19, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_53820a"),
+            21, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_53820a"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 20: the weight dequantised; many rows, by wgmma
+    # 22: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
@@ -484,11 +526,11 @@ def candidates(
             k * 8192, tiles_128x128 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            20, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_f0b5aa"),
+            22, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_f0b5aa"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
-    # 21: the weight dequantised; many rows, by wgmma
+    # 23: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -504,12 +546,12 @@ def candidates(
             tiles_64x64 * k * 256, operands_1, stores_2,
         )
         choice = Choice(
-            21, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
+            23, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 22: the weight dequantised; many rows, by wgmma
+    # 24: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
@@ -525,12 +567,12 @@ def candidates(
             tiles_64x32 * k * 192, operands_1, stores_2,
         )
         choice = Choice(
-            22, ("nf4_bf16_531262", "wgmma_nn_bf16_64x32x128_13bd40"),
+            24, ("nf4_bf16_531262", "wgmma_nn_bf16_64x32x128_13bd40"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x32, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 23: the weight dequantised; many rows, by wgmma
+    # 25: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
@@ -546,11 +588,11 @@ def candidates(
             tiles_64x16 * k * 160, operands_1, stores_2,
         )
         choice = Choice(
-            23, ("nf4_bf16_531262", "wgmma_nn_bf16_64x16x128_a58e3f"),
+            25, ("nf4_bf16_531262", "wgmma_nn_bf16_64x16x128_a58e3f"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x16, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 24: the weight dequantised; many rows, by mma
+    # 26: the weight dequantised; many rows, by mma
     if (
         stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -564,11 +606,11 @@ def candidates(
             tiles_64x64 * k * 256, operands_1, stores_2,
         )
         choice = Choice(
-            24, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
+            26, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores,),
         )
         yield Candidate(us, choice)
-    # 25: the weight dequantised; many rows, by mma
+    # 27: the weight dequantised; many rows, by mma
     if stores <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
@@ -579,11 +621,11 @@ def candidates(
             tiles_128x128 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            25, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
+            27, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores,),
         )
         yield Candidate(us, choice)
-    # 26: the weight dequantised; everything else: any size, alignment and plan
+    # 28: the weight dequantised; everything else: any size, alignment and plan
     if stores <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
@@ -594,7 +636,7 @@ def candidates(
             tiles_64x64 * k * 256, operands_1, stores_2,
         )
         choice = Choice(
-            26, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
+            28, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores,),
         )
         yield Candidate(us, choice)

@@ -323,8 +323,50 @@ def candidates(
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_192x192, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 13: the weight dequantised; many rows, by wgmma
+    if (
+        arch in SOME_0
+        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
+        and m + 192 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x256 + sms // 2 <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
+            operands, stores,
+        )
+        us += time(
+            "wgmma_nt_bf16_192x128x64_481d7f", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * 896, operands_1, stores_2,
+        )
+        choice = Choice(
+            13, ("nf4_bf16_531262", "wgmma_nt_bf16_192x128x64_481d7f"),
+            (-(-(pieces_n_k64 * 8) // 1024), min(tiles_192x256, sms // 2) * 2), (stores,),
+        )
+        yield Candidate(us, choice)
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 14: the weight dequantised; many rows, by wgmma
+    if (
+        arch in SOME_0
+        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 224 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x224 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
+            operands, stores,
+        )
+        us += time(
+            "wgmma_nt_bf16_128x224x64_18067c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands_1, stores_2,
+        )
+        choice = Choice(
+            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
+            (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores,),
+        )
+        yield Candidate(us, choice)
+    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    # 15: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -340,12 +382,12 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands_1, stores_2,
         )
         choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nt_bf16_128x176x64_218ab3"),
+            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x176x64_218ab3"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x176, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 14: the weight dequantised; many rows, by wgmma
+    # 16: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
@@ -361,11 +403,11 @@ def candidates(
             k * 20480, tiles_256x160 * k * 832, operands_1, stores_2,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
+            16, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
-    # 15: the weight dequantised; many rows, by wgmma
+    # 17: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -381,12 +423,12 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
+            17, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 16: the weight dequantised; many rows, by wgmma
+    # 18: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -402,12 +444,12 @@ def candidates(
             k * 14336, tiles_128x112 * k * 480, operands_1, stores_2,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nt_bf16_128x112x64_18e25a"),
+            18, ("nf4_bf16_531262", "wgmma_nt_bf16_128x112x64_18e25a"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x112, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x256 = -(-m // 64) * -(-n // 256)
-    # 17: the weight dequantised; many rows, by wgmma
+    # 19: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -423,12 +465,12 @@ def candidates(
             tiles_64x256 * k * 640, operands_1, stores_2,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "wgmma_nt_bf16_64x256x64_7ed76b"),
+            19, ("nf4_bf16_531262", "wgmma_nt_bf16_64x256x64_7ed76b"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x256, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x160 = -(-m // 64) * -(-n // 160)
-    # 18: the weight dequantised; many rows, by wgmma
+    # 20: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -444,12 +486,12 @@ def candidates(
             tiles_64x160 * k * 448, operands_1, stores_2,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "wgmma_nt_bf16_64x160x64_3d3368"),
+            20, ("nf4_bf16_531262", "wgmma_nt_bf16_64x160x64_3d3368"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x160, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 19: the weight dequantised; many rows, by wgmma
+    # 21: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -465,11 +507,11 @@ def candidates(
             tiles_128x64 * k * 384, operands_1, stores_2,
         )
         choice = Choice(
-            19, ("nf4_bf16_531262", "wgmma_nt_bf16_128x64x64_885da7"),
+            21, ("nf4_bf16_531262", "wgmma_nt_bf16_128x64x64_885da7"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 20: the weight dequantised; many rows, by wgmma
+    # 22: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -485,11 +527,11 @@ def candidates(
             tiles_64x128 * k * 384, operands_1, stores_2,
         )
         choice = Choice(
-            20, ("nf4_bf16_531262", "wgmma_nt_bf16_64x128x64_deac4e"),
+            22, ("nf4_bf16_531262", "wgmma_nt_bf16_64x128x64_deac4e"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 21: the weight dequantised; many rows, by wgmma
+    # 23: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
@@ -505,11 +547,11 @@ def candidates(
             k * 8192, tiles_128x128 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            21, ("nf4_bf16_531262", "wgmma_nt_bf16_64x128x64_6a500d"),
+            23, ("nf4_bf16_531262", "wgmma_nt_bf16_64x128x64_6a500d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
-    # 22: the weight dequantised; many rows, by wgmma
+    # 24: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -525,12 +567,12 @@ def candidates(
             tiles_64x64 * k * 256, operands_1, stores_2,
         )
         choice = Choice(
-            22, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
+            24, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 23: the weight dequantised; many rows, by wgmma
+    # 25: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
@@ -546,12 +588,12 @@ def candidates(
             tiles_64x32 * k * 192, operands_1, stores_2,
         )
         choice = Choice(
-            23, ("nf4_bf16_531262", "wgmma_nt_bf16_64x32x128_6d7237"),
+            25, ("nf4_bf16_531262", "wgmma_nt_bf16_64x32x128_6d7237"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x32, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 24: the weight dequantised; many rows, by wgmma
+    # 26: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
@@ -567,11 +609,11 @@ def candidates(
             tiles_64x16 * k * 160, operands_1, stores_2,
         )
         choice = Choice(
-            24, ("nf4_bf16_531262", "wgmma_nt_bf16_64x16x128_b79a3a"),
+            26, ("nf4_bf16_531262", "wgmma_nt_bf16_64x16x128_b79a3a"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x16, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 25: the weight dequantised; many rows, by mma
+    # 27: the weight dequantised; many rows, by mma
     if (
         stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -585,11 +627,11 @@ def candidates(
             tiles_64x64 * k * 256, operands_1, stores_2,
         )
         choice = Choice(
-            25, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
+            27, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores,),
         )
         yield Candidate(us, choice)
-    # 26: the weight dequantised; many rows, by mma
+    # 28: the weight dequantised; many rows, by mma
     if stores <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -600,11 +642,11 @@ def candidates(
             tiles_128x128 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            26, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
+            28, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores,),
         )
         yield Candidate(us, choice)
-    # 27: the weight dequantised; everything else: any size, alignment and plan
+    # 29: the weight dequantised; everything else: any size, alignment and plan
     if stores <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -615,7 +657,7 @@ def candidates(
             tiles_64x64 * k * 256, operands_1, stores_2,
         )
         choice = Choice(
-            27, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
+            29, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores,),
         )
         yield Candidate(us, choice)

@@ -473,8 +473,39 @@ def candidates(
             23, ("wgmma_nn_bf16_192x192x64_0577ba",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 24: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x256 + sms // 2 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_192x128x64_8014f7", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * 896, operands, stores_1,
+        )
+        choice = Choice(
+            24, ("wgmma_nn_bf16_192x128x64_8014f7",), (min(tiles_192x256, sms // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 25: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
+    ):
+        us = time(
+            "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands, stores_1,
+        )
+        choice = Choice(
+            25, ("wgmma_nn_bf16_128x224x64_21d9d3",), (min(tiles_128x224, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    # 26: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -486,11 +517,11 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            24, ("wgmma_nn_bf16_128x176x64_5c5403",), (min(tiles_128x176, sms) * 1,), (),
+            26, ("wgmma_nn_bf16_128x176x64_5c5403",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 25: many rows, by wgmma
+    # 27: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
@@ -502,10 +533,10 @@ def candidates(
             k * 20480, tiles_256x160 * k * 832, operands, stores_1,
         )
         choice = Choice(
-            25, ("wgmma_nn_bf16_128x160x64_20a7b2",), (min(tiles_256x160, sms // 2) * 2,), (),
+            27, ("wgmma_nn_bf16_128x160x64_20a7b2",), (min(tiles_256x160, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 26: many rows, by wgmma
+    # 28: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -517,11 +548,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            26, ("wgmma_nn_bf16_128x128x64_f67370",), (min(tiles_128x128, sms) * 1,), (),
+            28, ("wgmma_nn_bf16_128x128x64_f67370",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 27: many rows, by wgmma
+    # 29: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -533,11 +564,11 @@ def candidates(
             k * 14336, tiles_128x112 * k * 480, operands, stores_1,
         )
         choice = Choice(
-            27, ("wgmma_nn_bf16_128x112x64_6ae37f",), (min(tiles_128x112, sms) * 1,), (),
+            29, ("wgmma_nn_bf16_128x112x64_6ae37f",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x256 = -(-m // 64) * -(-n // 256)
-    # 28: many rows, by wgmma
+    # 30: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
@@ -547,10 +578,10 @@ def candidates(
             "wgmma_nn_bf16_64x256x64_8f2f4a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
             tiles_64x256 * k * 640, operands, stores_1,
         )
-        choice = Choice(28, ("wgmma_nn_bf16_64x256x64_8f2f4a",), (min(tiles_64x256, sms) * 1,), ())
+        choice = Choice(30, ("wgmma_nn_bf16_64x256x64_8f2f4a",), (min(tiles_64x256, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 29: many rows, by wgmma
+    # 31: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -561,9 +592,9 @@ def candidates(
             "wgmma_nn_bf16_128x64x64_0dad98", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores_1,
         )
-        choice = Choice(29, ("wgmma_nn_bf16_128x64x64_0dad98",), (min(tiles_128x64, sms) * 1,), ())
+        choice = Choice(31, ("wgmma_nn_bf16_128x64x64_0dad98",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 30: many rows, by wgmma
+    # 32: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -574,9 +605,9 @@ def candidates(
             "wgmma_nn_bf16_64x128x64_53820a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores_1,
         )
-        choice = Choice(30, ("wgmma_nn_bf16_64x128x64_53820a",), (min(tiles_64x128, sms) * 1,), ())
+        choice = Choice(32, ("wgmma_nn_bf16_64x128x64_53820a",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 31: many rows, by wgmma
+    # 33: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
@@ -588,10 +619,10 @@ def candidates(
             k * 8192, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            31, ("wgmma_nn_bf16_64x128x64_f0b5aa",), (min(tiles_128x128, sms // 2) * 2,), (),
+            33, ("wgmma_nn_bf16_64x128x64_f0b5aa",), (min(tiles_128x128, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 32: many rows, by wgmma
+    # 34: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -602,10 +633,10 @@ def candidates(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(32, ("wgmma_nn_bf16_64x64x64_2ff8a4",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(34, ("wgmma_nn_bf16_64x64x64_2ff8a4",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 33: many rows, by wgmma
+    # 35: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -616,10 +647,10 @@ def candidates(
             "wgmma_nn_bf16_64x32x128_13bd40", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores_1,
         )
-        choice = Choice(33, ("wgmma_nn_bf16_64x32x128_13bd40",), (min(tiles_64x32, sms) * 1,), ())
+        choice = Choice(35, ("wgmma_nn_bf16_64x32x128_13bd40",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 34: many rows, by wgmma
+    # 36: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -630,9 +661,9 @@ def candidates(
             "wgmma_nn_bf16_64x16x128_a58e3f", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores_1,
         )
-        choice = Choice(34, ("wgmma_nn_bf16_64x16x128_a58e3f",), (min(tiles_64x16, sms) * 1,), ())
+        choice = Choice(36, ("wgmma_nn_bf16_64x16x128_a58e3f",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 35: many rows, by mma
+    # 37: many rows, by mma
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -641,15 +672,15 @@ def candidates(
             "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        yield Candidate(us, Choice(35, ("mma_nn_bf16_64x64x64_42490e",), (tiles_64x64,), ()))
-    # 36: many rows, by mma
+        yield Candidate(us, Choice(37, ("mma_nn_bf16_64x64x64_42490e",), (tiles_64x64,), ()))
+    # 38: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(36, ("mma_nn_bf16_128x128x64_cd5bbc",), (tiles_128x128,), ()))
-    # 37: A off 16 bytes: copied first
+        yield Candidate(us, Choice(38, ("mma_nn_bf16_128x128x64_cd5bbc",), (tiles_128x128,), ()))
+    # 39: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
@@ -665,11 +696,11 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            37, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_86d2ac"),
+            39, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-pieces_m_k8 // 512), min(tiles_128x256, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 38: A and B off 16 bytes: copied first
+    # 40: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
@@ -685,12 +716,12 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            38, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_86d2ac"),
+            40, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 39: A off 16 bytes: copied first
+    # 41: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -706,11 +737,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            39, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f67370"),
+            41, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-pieces_m_k8 // 512), min(tiles_128x128, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 40: A and B off 16 bytes: copied first
+    # 42: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
@@ -726,12 +757,12 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            40, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_f67370"),
+            42, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 41: A off 16 bytes: copied first
+    # 43: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -747,11 +778,11 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            41, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_2ff8a4"),
+            43, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-pieces_m_k8 // 512), min(tiles_64x64, sms) * 1), (pieces_m_k8 * 16,),
         )
         yield Candidate(us, choice)
-    # 42: A and B off 16 bytes: copied first
+    # 44: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
@@ -767,12 +798,12 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            42, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_2ff8a4"),
+            44, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 43: A and B off 16 bytes: copied first
+    # 45: A and B off 16 bytes: copied first
     if (
         pieces_m_k8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -786,12 +817,12 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            43, ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_cd5bbc"),
+            45, ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-pieces_m_k8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_m_k8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 44: operands off 16 bytes
+    # 46: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
@@ -800,19 +831,19 @@ def candidates(
             "mma_nn_bf16_16x32x128_0f657a", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(44, ("mma_nn_bf16_16x32x128_0f657a",), (tiles_16x32,), ()))
-    # 45: operands off 16 bytes
+        yield Candidate(us, Choice(46, ("mma_nn_bf16_16x32x128_0f657a",), (tiles_16x32,), ()))
+    # 47: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_nn_bf16_16x32x128_f8dcb3", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(45, ("mma_nn_bf16_16x32x128_f8dcb3",), (tiles_16x32,), ()))
-    # 46: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(47, ("mma_nn_bf16_16x32x128_f8dcb3",), (tiles_16x32,), ()))
+    # 48: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(46, ("mma_nn_bf16_64x64x32_782949",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(48, ("mma_nn_bf16_64x64x32_782949",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

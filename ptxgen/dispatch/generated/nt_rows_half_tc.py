@@ -379,8 +379,39 @@ def candidates(
             19, ("wgmma_nt_bf16_192x192x64_f483cd",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
     # 20: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x256 + sms // 2 <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_192x128x64_481d7f", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * 896, operands, stores_1,
+        )
+        choice = Choice(
+            20, ("wgmma_nt_bf16_192x128x64_481d7f",), (min(tiles_192x256, sms // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 21: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_128x224x64_18067c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands, stores_1,
+        )
+        choice = Choice(
+            21, ("wgmma_nt_bf16_128x224x64_18067c",), (min(tiles_128x224, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    # 22: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -392,11 +423,11 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            20, ("wgmma_nt_bf16_128x176x64_218ab3",), (min(tiles_128x176, sms) * 1,), (),
+            22, ("wgmma_nt_bf16_128x176x64_218ab3",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 21: many rows, by wgmma
+    # 23: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
@@ -408,10 +439,10 @@ def candidates(
             k * 20480, tiles_256x160 * k * 832, operands, stores_1,
         )
         choice = Choice(
-            21, ("wgmma_nt_bf16_128x160x64_732859",), (min(tiles_256x160, sms // 2) * 2,), (),
+            23, ("wgmma_nt_bf16_128x160x64_732859",), (min(tiles_256x160, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 22: many rows, by wgmma
+    # 24: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -423,11 +454,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            22, ("wgmma_nt_bf16_128x128x64_96a12d",), (min(tiles_128x128, sms) * 1,), (),
+            24, ("wgmma_nt_bf16_128x128x64_96a12d",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 23: many rows, by wgmma
+    # 25: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -439,11 +470,11 @@ def candidates(
             k * 14336, tiles_128x112 * k * 480, operands, stores_1,
         )
         choice = Choice(
-            23, ("wgmma_nt_bf16_128x112x64_18e25a",), (min(tiles_128x112, sms) * 1,), (),
+            25, ("wgmma_nt_bf16_128x112x64_18e25a",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x256 = -(-m // 64) * -(-n // 256)
-    # 24: many rows, by wgmma
+    # 26: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
@@ -453,10 +484,10 @@ def candidates(
             "wgmma_nt_bf16_64x256x64_7ed76b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
             tiles_64x256 * k * 640, operands, stores_1,
         )
-        choice = Choice(24, ("wgmma_nt_bf16_64x256x64_7ed76b",), (min(tiles_64x256, sms) * 1,), ())
+        choice = Choice(26, ("wgmma_nt_bf16_64x256x64_7ed76b",), (min(tiles_64x256, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x160 = -(-m // 64) * -(-n // 160)
-    # 25: many rows, by wgmma
+    # 27: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -467,10 +498,10 @@ def candidates(
             "wgmma_nt_bf16_64x160x64_3d3368", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
             tiles_64x160 * k * 448, operands, stores_1,
         )
-        choice = Choice(25, ("wgmma_nt_bf16_64x160x64_3d3368",), (min(tiles_64x160, sms) * 1,), ())
+        choice = Choice(27, ("wgmma_nt_bf16_64x160x64_3d3368",), (min(tiles_64x160, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 26: many rows, by wgmma
+    # 28: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -481,9 +512,9 @@ def candidates(
             "wgmma_nt_bf16_128x64x64_885da7", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores_1,
         )
-        choice = Choice(26, ("wgmma_nt_bf16_128x64x64_885da7",), (min(tiles_128x64, sms) * 1,), ())
+        choice = Choice(28, ("wgmma_nt_bf16_128x64x64_885da7",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 27: many rows, by wgmma
+    # 29: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -494,9 +525,9 @@ def candidates(
             "wgmma_nt_bf16_64x128x64_deac4e", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores_1,
         )
-        choice = Choice(27, ("wgmma_nt_bf16_64x128x64_deac4e",), (min(tiles_64x128, sms) * 1,), ())
+        choice = Choice(29, ("wgmma_nt_bf16_64x128x64_deac4e",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 28: many rows, by wgmma
+    # 30: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
@@ -508,10 +539,10 @@ def candidates(
             k * 8192, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            28, ("wgmma_nt_bf16_64x128x64_6a500d",), (min(tiles_128x128, sms // 2) * 2,), (),
+            30, ("wgmma_nt_bf16_64x128x64_6a500d",), (min(tiles_128x128, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 29: many rows, by wgmma
+    # 31: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -522,10 +553,10 @@ def candidates(
             "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(29, ("wgmma_nt_bf16_64x64x64_595f63",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(31, ("wgmma_nt_bf16_64x64x64_595f63",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 30: many rows, by wgmma
+    # 32: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -536,10 +567,10 @@ def candidates(
             "wgmma_nt_bf16_64x32x128_6d7237", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores_1,
         )
-        choice = Choice(30, ("wgmma_nt_bf16_64x32x128_6d7237",), (min(tiles_64x32, sms) * 1,), ())
+        choice = Choice(32, ("wgmma_nt_bf16_64x32x128_6d7237",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 31: many rows, by wgmma
+    # 33: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -550,9 +581,9 @@ def candidates(
             "wgmma_nt_bf16_64x16x128_b79a3a", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores_1,
         )
-        choice = Choice(31, ("wgmma_nt_bf16_64x16x128_b79a3a",), (min(tiles_64x16, sms) * 1,), ())
+        choice = Choice(33, ("wgmma_nt_bf16_64x16x128_b79a3a",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 32: many rows, by mma
+    # 34: many rows, by mma
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -561,15 +592,15 @@ def candidates(
             "mma_nt_bf16_64x64x64_93d7f2", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        yield Candidate(us, Choice(32, ("mma_nt_bf16_64x64x64_93d7f2",), (tiles_64x64,), ()))
-    # 33: many rows, by mma
+        yield Candidate(us, Choice(34, ("mma_nt_bf16_64x64x64_93d7f2",), (tiles_64x64,), ()))
+    # 35: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(33, ("mma_nt_bf16_128x128x64_beb296",), (tiles_128x128,), ()))
-    # 34: A and B off 16 bytes: copied first
+        yield Candidate(us, Choice(35, ("mma_nt_bf16_128x128x64_beb296",), (tiles_128x128,), ()))
+    # 36: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824 and chunks <= 1
@@ -585,12 +616,12 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            34, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_b35b38"),
+            36, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_b35b38"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 35: A and B off 16 bytes: copied first
+    # 37: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
@@ -606,12 +637,12 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            35, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_96a12d"),
+            37, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 36: A and B off 16 bytes: copied first
+    # 38: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824
@@ -627,12 +658,12 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            36, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_595f63"),
+            38, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 37: A and B off 16 bytes: copied first
+    # 39: A and B off 16 bytes: copied first
     if (
         pieces_m_k8 * 16 <= 1073741824 and pieces_n_k8 * 16 <= 1073741824 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -646,12 +677,12 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            37, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_beb296"),
+            39, ("realign_b16x2_d789c8", "mma_nt_bf16_128x128x64_beb296"),
             (-(-pieces_m_k8 // 512) + -(-pieces_n_k8 // 512), tiles_128x128),
             (pieces_m_k8 * 16, pieces_n_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 38: operands off 16 bytes
+    # 40: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
@@ -660,19 +691,19 @@ def candidates(
             "mma_nt_bf16_16x32x128_23017e", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(38, ("mma_nt_bf16_16x32x128_23017e",), (tiles_16x32,), ()))
-    # 39: operands off 16 bytes
+        yield Candidate(us, Choice(40, ("mma_nt_bf16_16x32x128_23017e",), (tiles_16x32,), ()))
+    # 41: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_nt_bf16_16x32x128_a132ec", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(39, ("mma_nt_bf16_16x32x128_a132ec",), (tiles_16x32,), ()))
-    # 40: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(41, ("mma_nt_bf16_16x32x128_a132ec",), (tiles_16x32,), ()))
+    # 42: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_nt_bf16_64x64x32_d497a1", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(40, ("mma_nt_bf16_64x64x32_d497a1",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(42, ("mma_nt_bf16_64x64x32_d497a1",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

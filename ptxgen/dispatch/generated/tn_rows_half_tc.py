@@ -481,8 +481,54 @@ def candidates(
             23, ("wgmma_tn_bf16_192x192x64_747206",), (min(tiles_192x192, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 24: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x128x64_7cc8a1", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
+            k * 24576, tiles_192x128 * k * 640, operands, stores_1,
+        )
+        choice = Choice(
+            24, ("wgmma_tn_bf16_192x128x64_7cc8a1",), (min(tiles_192x128, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_192x256 = -(-m // 192) * -(-n // 256)
+    # 25: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
+        and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_192x256 + sms // 2 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_192x128x64_534c0d", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * 896, operands, stores_1,
+        )
+        choice = Choice(
+            25, ("wgmma_tn_bf16_192x128x64_534c0d",), (min(tiles_192x256, sms // 2) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 26: many rows, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x224x64_d31d43", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands, stores_1,
+        )
+        choice = Choice(
+            26, ("wgmma_tn_bf16_128x224x64_d31d43",), (min(tiles_128x224, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x176 = -(-m // 128) * -(-n // 176)
+    # 27: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -494,10 +540,10 @@ def candidates(
             k * 22528, tiles_128x176 * k * 608, operands, stores_1,
         )
         choice = Choice(
-            24, ("wgmma_tn_bf16_128x176x64_7a44c4",), (min(tiles_128x176, sms) * 1,), (),
+            27, ("wgmma_tn_bf16_128x176x64_7a44c4",), (min(tiles_128x176, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 25: many rows, by wgmma
+    # 28: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -509,11 +555,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            25, ("wgmma_tn_bf16_128x128x64_64c3c2",), (min(tiles_128x128, sms) * 1,), (),
+            28, ("wgmma_tn_bf16_128x128x64_64c3c2",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 26: many rows, by wgmma
+    # 29: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -525,11 +571,11 @@ def candidates(
             k * 14336, tiles_128x112 * k * 480, operands, stores_1,
         )
         choice = Choice(
-            26, ("wgmma_tn_bf16_128x112x64_bcc2a2",), (min(tiles_128x112, sms) * 1,), (),
+            29, ("wgmma_tn_bf16_128x112x64_bcc2a2",), (min(tiles_128x112, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x256 = -(-m // 64) * -(-n // 256)
-    # 27: many rows, by wgmma
+    # 30: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
@@ -539,10 +585,10 @@ def candidates(
             "wgmma_tn_bf16_64x256x64_91a39b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
             tiles_64x256 * k * 640, operands, stores_1,
         )
-        choice = Choice(27, ("wgmma_tn_bf16_64x256x64_91a39b",), (min(tiles_64x256, sms) * 1,), ())
+        choice = Choice(30, ("wgmma_tn_bf16_64x256x64_91a39b",), (min(tiles_64x256, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 28: many rows, by wgmma
+    # 31: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -553,9 +599,9 @@ def candidates(
             "wgmma_tn_bf16_128x64x64_0c609c", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
             tiles_128x64 * k * 384, operands, stores_1,
         )
-        choice = Choice(28, ("wgmma_tn_bf16_128x64x64_0c609c",), (min(tiles_128x64, sms) * 1,), ())
+        choice = Choice(31, ("wgmma_tn_bf16_128x64x64_0c609c",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 29: many rows, by wgmma
+    # 32: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -566,9 +612,9 @@ def candidates(
             "wgmma_tn_bf16_64x128x64_cc0e14", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
             tiles_64x128 * k * 384, operands, stores_1,
         )
-        choice = Choice(29, ("wgmma_tn_bf16_64x128x64_cc0e14",), (min(tiles_64x128, sms) * 1,), ())
+        choice = Choice(32, ("wgmma_tn_bf16_64x128x64_cc0e14",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 30: many rows, by wgmma
+    # 33: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
@@ -580,10 +626,10 @@ def candidates(
             k * 8192, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            30, ("wgmma_tn_bf16_64x128x64_bf5324",), (min(tiles_128x128, sms // 2) * 2,), (),
+            33, ("wgmma_tn_bf16_64x128x64_bf5324",), (min(tiles_128x128, sms // 2) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 31: many rows, by wgmma
+    # 34: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -594,9 +640,9 @@ def candidates(
             "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(31, ("wgmma_tn_bf16_64x64x64_c86b5d",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(34, ("wgmma_tn_bf16_64x64x64_c86b5d",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 32: many rows, by wgmma
+    # 35: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -607,10 +653,10 @@ def candidates(
             "wgmma_tn_bf16_64x32x128_01ed5d", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
             tiles_64x32 * k * 192, operands, stores_1,
         )
-        choice = Choice(32, ("wgmma_tn_bf16_64x32x128_01ed5d",), (min(tiles_64x32, sms) * 1,), ())
+        choice = Choice(35, ("wgmma_tn_bf16_64x32x128_01ed5d",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 33: many rows, by wgmma
+    # 36: many rows, by wgmma
     if (
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -621,9 +667,9 @@ def candidates(
             "wgmma_tn_bf16_64x16x128_551c14", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
             tiles_64x16 * k * 160, operands, stores_1,
         )
-        choice = Choice(33, ("wgmma_tn_bf16_64x16x128_551c14",), (min(tiles_64x16, sms) * 1,), ())
+        choice = Choice(36, ("wgmma_tn_bf16_64x16x128_551c14",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
-    # 34: many rows, by mma
+    # 37: many rows, by mma
     if (
         align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -632,15 +678,15 @@ def candidates(
             "mma_tn_bf16_64x64x64_f7c4fc", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        yield Candidate(us, Choice(34, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
-    # 35: many rows, by mma
+        yield Candidate(us, Choice(37, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
+    # 38: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(35, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
-    # 36: A off 16 bytes: copied first
+        yield Candidate(us, Choice(38, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
+    # 39: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
@@ -656,11 +702,11 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            36, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_db9343"),
+            39, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_db9343"),
             (-(-pieces_k_m8 // 512), min(tiles_128x256, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 37: A and B off 16 bytes: copied first
+    # 40: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
@@ -676,12 +722,12 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands, stores_1,
         )
         choice = Choice(
-            37, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_db9343"),
+            40, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_db9343"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 38: A off 16 bytes: copied first
+    # 41: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -697,11 +743,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_64c3c2"),
+            41, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_64c3c2"),
             (-(-pieces_k_m8 // 512), min(tiles_128x128, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 39: A and B off 16 bytes: copied first
+    # 42: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
@@ -717,12 +763,12 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            39, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_64c3c2"),
+            42, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_64c3c2"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 40: A off 16 bytes: copied first
+    # 43: A off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -738,11 +784,11 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_c86b5d"),
+            43, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_c86b5d"),
             (-(-pieces_k_m8 // 512), min(tiles_64x64, sms) * 1), (pieces_k_m8 * 16,),
         )
         yield Candidate(us, choice)
-    # 41: A and B off 16 bytes: copied first
+    # 44: A and B off 16 bytes: copied first
     if (
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
@@ -758,12 +804,12 @@ def candidates(
             tiles_64x64 * k * 256, operands, stores_1,
         )
         choice = Choice(
-            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_c86b5d"),
+            44, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_c86b5d"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms) * 1),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 42: A and B off 16 bytes: copied first
+    # 45: A and B off 16 bytes: copied first
     if (
         pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
         and tiles_128x128 <= 2147483647
@@ -777,12 +823,12 @@ def candidates(
             tiles_128x128 * k * 512, operands, stores_1,
         )
         choice = Choice(
-            42, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
+            45, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
             (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
             (pieces_k_m8 * 16, pieces_k_n8 * 16),
         )
         yield Candidate(us, choice)
-    # 43: operands off 16 bytes
+    # 46: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_8x32 <= 2147483647
@@ -791,8 +837,8 @@ def candidates(
             "mma_tn_bf16_8x32x256_9756ff", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             tiles_8x32 * k * 80, operands, stores_1,
         )
-        yield Candidate(us, Choice(43, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
-    # 44: operands off 16 bytes
+        yield Candidate(us, Choice(46, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
+    # 47: operands off 16 bytes
     if (
         align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_16x32 <= 2147483647
@@ -801,19 +847,19 @@ def candidates(
             "mma_tn_bf16_16x32x128_c2d4c1", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(44, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
-    # 45: operands off 16 bytes
+        yield Candidate(us, Choice(47, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
+    # 48: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_2dc9f7", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
             tiles_16x32 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(45, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
-    # 46: everything else: any size, alignment and plan
+        yield Candidate(us, Choice(48, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
+    # 49: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 256, operands, stores_1,
         )
-        choice = Choice(46, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(49, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

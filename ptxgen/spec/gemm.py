@@ -142,7 +142,6 @@ MEANINGS: Mapping[str, str] = {
     "bk": "k's per stage of the ring in shared memory",
     "bm": "rows of C that a CTA computes (a tile)",
     "bn": "columns of C that a CTA computes",
-    "cluster_k": "CTAs of a cluster that share a tile's chunks",
     "cluster_m": "CTAs of a cluster along m, which share tiles of B",
     "cluster_n": "CTAs of a cluster along n, which share tiles of A",
     "consumers": "warpgroups that multiply; one warp more copies",

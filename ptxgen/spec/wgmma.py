@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param
-from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
@@ -19,7 +19,7 @@ PANEL = 128
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
 WARPGROUP = 128
-SPLITS = ("none", "serial", "workspace", "cluster")
+SPLITS = ("none", "serial", "workspace")
 STEP = 16
 """Reduction steps of one instruction."""
 COORDINATE_MAX = (1 << 31) - 1
@@ -314,10 +314,9 @@ class WgmmaSpec(Ring, GemmSpec):
     ``raster`` rows of (clusters') tiles.
 
     ``split``: "none" (the plan must give one chunk), "serial" (a CTA takes one chunk after another,
-    and keeps a second set of sums), "workspace" (work is a tile and a chunk; partial sums go to the
-    workspace, and a reduce kernel adds them), or "cluster" (a cluster is ``cluster_k`` CTAs which
-    have a chunk each of one tile, and add them in shared memory). ``ctas_per_sm``: CTAs that share
-    an SM, which bounds registers and shared memory.
+    and keeps a second set of sums) or "workspace" (work is a tile and a chunk; partial sums go to
+    the workspace, and a reduce kernel adds them). ``ctas_per_sm``: CTAs that share an SM, which
+    bounds registers and shared memory.
     ``registers``: those of a consumer's thread after reallocation, for which the producer is a
     warpgroup that gives up its own; 0: as launched.
     """
@@ -330,7 +329,6 @@ class WgmmaSpec(Ring, GemmSpec):
     stages: int
     cluster_m: int = 1
     cluster_n: int = 1
-    cluster_k: int = 1
     raster: int = 8
     split: str = "none"
     ctas_per_sm: int = 1
@@ -343,7 +341,7 @@ class WgmmaSpec(Ring, GemmSpec):
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
 
     def __post_init__(self) -> None:
-        counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "cluster_k", "raster"
+        counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster"
         for what in (*counts, "ctas_per_sm"):
             check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
         name = self.name
@@ -351,21 +349,6 @@ class WgmmaSpec(Ring, GemmSpec):
         check(self.dtype in TIERS["tc"], name, "dtype", self.dtype, TIERS["tc"])
         check(self.min_arch == "sm_90", name, "min_arch", self.min_arch, "sm_90")
         check(self.split in SPLITS, name, "split", self.split, SPLITS)
-        check(
-            (self.cluster_k > 1) == (self.split == "cluster"),
-            name,
-            "cluster_k is more than 1 exactly where split='cluster'",
-            self.cluster_k,
-            self.split,
-        )
-        check(
-            self.cluster_k == 1 or self.cluster_m * self.cluster_n == 1,
-            name,
-            "CTAs that share tiles, where clusters share chunks",
-            self.cluster_m * self.cluster_n,
-            1,
-        )
-        check(self.bm % self.cluster_k == 0, name, "cluster_k divides bm", self.cluster_k, self.bm)
         check(
             self.bn % 16 == 0 and self.bn <= 256,
             name,
@@ -379,7 +362,7 @@ class WgmmaSpec(Ring, GemmSpec):
     # -- derived --------------------------------------------------------------
     @property
     def ctas(self) -> int:
-        return self.cluster_m * self.cluster_n * self.cluster_k
+        return self.cluster_m * self.cluster_n
 
     @property
     def a(self) -> Operand:
@@ -400,8 +383,6 @@ class WgmmaSpec(Ring, GemmSpec):
     def barriers_offset(self) -> int:
         """Where the mbarriers lie in shared memory: behind the ring and the warps' exchange."""
         ring = self.stages * self.stage_bytes
-        if self.split == "cluster":
-            return max(ring, self.bm * self.pitch32)
         return ring + self.consumers * 4 * self.exchange_bytes
 
     @property
@@ -419,12 +400,8 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def pitch32(self) -> int:
-        """Bytes of a row of f32 outputs there, or in the ring where the chains of a cluster meet.
-
-        8 words modulo 32, against conflicts.
-        """
-        columns = self.bn if self.split == "cluster" else 32
-        return 4 * (columns + (8 - columns) % 32)
+        """Bytes of a row of 32 f32 outputs there: 8 words modulo 32, against conflicts."""
+        return 4 * (32 + 8)
 
     @property
     def shared_bytes(self) -> int:
@@ -441,15 +418,13 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def grid(self) -> Expr:
-        if self.split == "cluster":
-            return self.tiles * self.ctas
         return minimum(self.work, self.at_once) * self.ctas
 
     def launched(
         self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]
     ) -> tuple[int, int, int]:
         """Clusters that walk over tiles walk over those of all matrices, as many as fit the GPU."""
-        if self.split in ("workspace", "cluster"):
+        if self.split == "workspace":
             return super().launched(ctas, batch, environment)
         work: int = self.work.evaluate(environment) * batch[0] * batch[1]
         clusters: int = self.at_once.evaluate(environment)
@@ -482,10 +457,7 @@ class WgmmaSpec(Ring, GemmSpec):
             terms.append((CHUNK % self.bk).eq(0) | (CHUNKS <= 1))
         if self.split == "workspace":
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
-        if self.split == "cluster":
-            terms += [CHUNKS <= self.cluster_k, self.grid <= GRID_MAX]
-        else:
-            terms.append(SMS >= self.ctas)
+        terms.append(SMS >= self.ctas)
         terms += [value <= limit for _, value, limit in self.asked_bounds]
         return all_of(terms)
 
@@ -525,8 +497,8 @@ class WgmmaSpec(Ring, GemmSpec):
             f"C[M, N] = A . B in {self.dtype}, layout {self.layout}; CTA tile {self.bm} x {self.bn}"
             f" x {self.bk}, {self.threads} threads, {self.shared_bytes} bytes of shared memory",
             f"{self.consumers} consumer warpgroup(s) of {self.fragments} x m64n{self.bn}k16, "
-            f"{self.stages} stages, clusters of {self.cluster_m} x {self.cluster_n} x "
-            f"{self.cluster_k}, split: {self.split}",
+            f"{self.stages} stages, clusters of {self.cluster_m} x {self.cluster_n}, "
+            f"split: {self.split}",
             f"requires {self.requires}",
             f"grid {self.grid}",
         )

@@ -35,9 +35,11 @@ def candidates(
         and sms <= tiles_128x256
     ):
         choice = Choice(
-            1, ("unpack_s4_b62442", "int8_s4_128x256x128_fac3ac"),
-            (-(-pieces_m_k16 // 1024) + -(-pieces_n_k16 // 1024), min(tiles_256x256, sms // 2) * 2),
-            (m * (max(-(-k // 128), 1) * 128), n * (max(-(-k // 128), 1) * 128)),
+            1, ("unpack_s4_81590e", "int8_s4_128x256x128_fac3ac"),
+            (
+                -(-(pieces_m_k16 * 1) // 1024) + -(-(pieces_n_k16 * 1) // 1024),
+                min(tiles_256x256, sms // 2) * 2,
+            ), (m * (max(-(-k // 128), 1) * 128), n * (max(-(-k // 128), 1) * 128)),
         )
         yield Candidate(0.0, choice)
         return

@@ -35,8 +35,8 @@ def candidates(
         and sms <= tiles_128x256
     ):
         choice = Choice(
-            1, ("unpack_turned_s4_2df500", "int8_s4_128x256x128_fac3ac"),
-            (-(-pieces_m_k16 // 1024) + tiles_k128_n128, min(tiles_256x256, sms // 2) * 2),
+            1, ("unpack_turned_s4_0bc2b6", "int8_s4_128x256x128_fac3ac"),
+            (-(-(pieces_m_k16 * 1) // 1024) + tiles_k128_n128, min(tiles_256x256, sms // 2) * 2),
             (m * (max(-(-k // 128), 1) * 128), n * (max(-(-k // 128), 1) * 128)),
         )
         yield Candidate(0.0, choice)

@@ -40,10 +40,10 @@ def candidates(
         and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tt_bf16_128x128x64_94debd", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "wgmma_tt_bf16_128x128x64_34ebd8", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * 512, operands, stores,
         )
-        choice = Choice(1, ("wgmma_tt_bf16_128x128x64_94debd",), (min(tiles_128x128, sms) * 1,), ())
+        choice = Choice(1, ("wgmma_tt_bf16_128x128x64_34ebd8",), (min(tiles_128x128, sms) * 1,), ())
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 2: many rows, by wgmma
@@ -54,10 +54,10 @@ def candidates(
         and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_tt_bf16_64x64x64_bc6edf", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            "wgmma_tt_bf16_64x64x64_2ab748", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             tiles_64x64 * k * 256, operands, stores,
         )
-        choice = Choice(2, ("wgmma_tt_bf16_64x64x64_bc6edf",), (min(tiles_64x64, sms) * 1,), ())
+        choice = Choice(2, ("wgmma_tt_bf16_64x64x64_2ab748",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
     # 3: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:

@@ -16,7 +16,7 @@ from ptxgen.expr import const
 from ptxgen.interp.run.profile import Profiler
 from ptxgen.numerics.int4 import BIASES, EPILOGUES
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec.int8 import LINE, Int8Spec, UnpackSpec, UnpackTurnedSpec, pitch
+from ptxgen.spec.int8 import LINE, Int8Spec, PackedSpec, UnpackSpec, UnpackTurnedSpec, pitch
 from ptxgen.tiles import TABLES
 
 ROUTES = {
@@ -28,7 +28,7 @@ ROUTES = {
 }
 every_route = pytest.mark.parametrize("name", sorted(ROUTES))
 SIGNED = [name for name in sorted(ROUTES) if ROUTES[name].main.signed]
-FIRST = SIGNED[:1]  # layouts share the product
+FIRST = [*{ROUTES[name].main: name for name in SIGNED}.values()]  # one of each signed product
 
 
 class OneCluster(CpuDevice):
@@ -58,6 +58,8 @@ def cases(name):
         (17, 10, 0),
     ]
     lies = [(1, 16), (8, 1), (16, 8), (4, 2)]
+    if isinstance(spec, PackedSpec):  # which the copy engine brings as it is
+        lies = [(a, 16) for a, _ in lies]
     for i, shape in enumerate(shapes):
         whole = i in (2, 3)
         yield Case(
@@ -85,7 +87,8 @@ def test_bits(name):
 def test_schedules_do_not_matter(name):
     """Warps at random, copies and products that land early: no race, nothing read unwritten."""
     spec = ROUTES[name].main
-    case = Case(65, 66, spec.bk * (spec.stages + 2), "bias", align=(1, 1))
+    b = 16 if isinstance(spec, PackedSpec) else 1
+    case = Case(65, 66, spec.bk * (spec.stages + 2), "bias", align=(1, b))
     settings = {"seed": 5} if name in FIRST else {"early": True}
     int4_cases.check(name, case, CpuDevice(**settings))
 
@@ -126,6 +129,10 @@ def test_what_the_product_is_told_of_the_copies():
         first, second = route.steps
         for sizes in ({"M": 3, "N": 34, "K": 130}, {"M": 1, "N": 2, "K": 128}):
             for rows, x in zip("MN", "ab", strict=True):
+                if second.bound(x) == x:  # read as it is
+                    assert x == "b" and isinstance(route.main, PackedSpec)
+                    assert f"LD{x.upper()}" not in second.given
+                    continue
                 told = second.given[f"LD{x.upper()}"].evaluate(sizes)
                 assert told % LINE == 0 <= told - sizes["K"] < LINE
                 assert route.scratch[second.bound(x)].evaluate(sizes) == sizes[rows] * told
@@ -153,11 +160,32 @@ def test_illegal_products_do_not_exist(change, message):
 
 
 @pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layout": "nt"}, "layout: nt"),
+        ({"bk": 256}, "bk: 256"),
+        ({"cluster_m": 2}, "cluster_m: 2"),
+        ({"bm": 24}, "bm is a multiple of 16 up to 256: 24"),
+        ({"bn": 256}, "128 columns a consumer: 256 vs 128"),
+        ({"stages": 5}, "shared memory on sm_90, bytes"),
+        ({"registers": 0}, "registers per thread"),
+    ],
+)
+def test_illegal_products_of_a_packed_b_do_not_exist(change, message):
+    spec = PackedSpec(128, 128, 128, 1, 4, ctas_per_sm=2, registers=208)
+    with pytest.raises(SpecError, match=message):
+        replace(spec, **change)
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: UnpackSpec("s8"), "dtype: s8"),
         (lambda: UnpackSpec(cta_threads=48), "whole warps: 48"),
         (lambda: UnpackSpec(turns=0), "turns: 0"),
+        (lambda: UnpackSpec(operands="b"), "operands: b"),
+        (lambda: UnpackTurnedSpec(operands="a"), "both operands, in order: a"),
+        (lambda: UnpackTurnedSpec(apart=True), "both operands, in order"),
         (lambda: UnpackTurnedSpec(cta_threads=128), "threads of a tile: 128 vs 256"),
     ],
 )

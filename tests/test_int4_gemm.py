@@ -20,7 +20,7 @@ from ptxgen.dispatch import choose, emit
 from ptxgen.dispatch.prove import prove, prove_source
 from ptxgen.errors import GradError, OptionError, ShapeError, SpecError, UncoveredError
 from ptxgen.interp.run.profile import Profiler
-from ptxgen.numerics.int4 import ELEMENTS, GEMM, LAYOUTS, SUM_MAX, VARIANTS
+from ptxgen.numerics.int4 import ELEMENTS, GEMM, LAYOUTS, VARIANTS
 from ptxgen.ops import OPS
 from ptxgen.ops.run import hot_path
 from ptxgen.runtime.arrays import ArrayView
@@ -31,6 +31,7 @@ from ptxgen.tiles import SPECS, TABLES
 DEVICE = CpuDevice()
 KERNELS = sorted(name for name, spec in SPECS.items() if isinstance(spec, Int4Spec))
 OURS = {key: TABLES[key] for key in TABLES if key[0] == "int4"}
+SHIFTING = [k for k in OURS["int4", "rcr", "s4"].kernels() if k.widen == "shift"]
 SHAPES = ((1, 2, 2), (3, 6, 70), (5, 34, 192), (33, 40, 66))
 
 
@@ -52,13 +53,14 @@ def test_every_variant_has_the_bits_of_the_oracle(dtype, layout, epilogue, bias)
 
 
 def test_the_longest_reduction_of_shifted_factors_does_not_overflow():
-    """All products are the largest, at the last K (a multiple of 32) that the fast kernels take."""
-    fast = OURS["int4", "rcr", "s4"].routes[0].main
-    k = SUM_MAX // (fast.element.product * fast.scale)
-    given, options = operands(Case(1, 2, k // 32 * 32, kind="low", out="int32"), "s4", "rcr")
-    assert (int4.gemm(**given, **options, kernel=fast.name) == k // 32 * 32 * 64).all()
-    given, options = operands(Case(1, 2, k + 1, kind="low", out="int32"), "s4", "rcr")
-    with pytest.raises(OptionError, match="it requires K <= 131071"):
+    """All products are the largest, at the last K (a multiple of 32) that one warp takes."""
+    fast = min(SHIFTING, key=lambda spec: spec.k_max)
+    assert fast.warps_k == fast.cluster_k == 1
+    k = fast.k_max // 32 * 32
+    given, options = operands(Case(1, 2, k, kind="low", out="int32"), "s4", "rcr")
+    assert (int4.gemm(**given, **options, kernel=fast.name) == k * 64).all()
+    given, options = operands(Case(1, 2, k + 32, out="int32"), "s4", "rcr")
+    with pytest.raises(OptionError, match=f"it requires K <= {fast.k_max}"):
         int4.gemm(**given, **options, kernel=fast.name)
 
 
@@ -76,10 +78,14 @@ def test_out_may_be_c_and_nothing_else():
 
 
 class OneCta(CpuDevice):
-    """A device that starts one CTA, which has to walk over all tiles."""
+    """A device that starts one cluster of CTAs, which has to walk over all tiles."""
+
+    def __init__(self, cluster):
+        super().__init__()
+        self.cluster = cluster
 
     def launch(self, function, grid, block, stream, params, what):
-        super().launch(function, (1, 1, 1), block, stream, params, what)
+        super().launch(function, (self.cluster, 1, 1), block, stream, params, what)
 
 
 class Tensor:
@@ -259,7 +265,7 @@ def test_schedules_do_not_matter(name):
 def test_ctas_walk_over_more_tiles_than_fit_a_grid(name):
     spec = SPECS[name]
     case = Case(spec.bm + 1, spec.bn + 2, spec.bk * 3 + 2, "relu", with_c="over")
-    int4_cases.check(name, case, OneCta())
+    int4_cases.check(name, case, OneCta(spec.cluster_k))
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -306,7 +312,10 @@ def test_a_longer_reduction_is_not_proved():
         ({"warps_k": 3}, "warps_k x 32 divides bk: 96 vs 256"),
         ({"stages": 1}, "stages: 1 vs >= 2"),
         ({"stages": 12}, "shared memory, bytes on sm_80"),
-        ({"bn": 192, "ctas_per_sm": 8}, "registers per thread"),
+        ({"warps_n": 1, "bn": 96}, "blocks_n: 3 vs a power of two"),
+        ({"bn": 256, "ctas_per_sm": 8}, "registers per thread"),
+        ({"cluster_k": 3, "min_arch": "sm_90"}, "cluster_k: 3"),
+        ({"cluster_k": 2}, "min_arch of clusters: sm_80 vs sm_90"),
     ],
 )
 def test_illegal_specs_do_not_exist(change, message):

@@ -16,23 +16,27 @@ def candidates(
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 0: few rows or few outputs
-    if k <= 131071 and align_a >= 16 and align_b >= 16 and (m <= 32 or tiles_64x64 < sms):
-        choice = Choice(0, ("int4_rcr_s4_32x32x512_10a8e5",), (min(tiles_32x32, 2147483647),), ())
+    if k <= 1048064 and align_a >= 16 and align_b >= 16 and (m <= 32 or tiles_64x64 < sms):
+        choice = Choice(
+            0, ("int4_rcr_s4_32x32x512_dbdd5f",), (min(tiles_32x32, 2147483647) * 1,), (),
+        )
         yield Candidate(0.0, choice)
         return
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 1: many outputs
     if k <= 131071 and align_a >= 16 and align_b >= 16 and sms <= tiles_128x128:
         choice = Choice(
-            1, ("int4_rcr_s4_128x128x256_ad4eda",), (min(tiles_128x128, 2147483647),), (),
+            1, ("int4_rcr_s4_128x128x256_34a32e",), (min(tiles_128x128, 2147483647) * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 2: outputs for small tiles
     if k <= 131071 and align_a >= 16 and align_b >= 16:
-        choice = Choice(2, ("int4_rcr_s4_64x64x256_418fbd",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(
+            2, ("int4_rcr_s4_64x64x256_5ecf80",), (min(tiles_64x64, 2147483647) * 1,), (),
+        )
         yield Candidate(0.0, choice)
         return
     # 3: everything else: any alignment, the longest reductions
-    choice = Choice(3, ("int4_rcr_s4_64x64x128_79737e",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(3, ("int4_rcr_s4_64x64x128_80f478",), (min(tiles_64x64, 2147483647) * 1,), ())
     yield Candidate(0.0, choice)

@@ -17,22 +17,26 @@ def candidates(
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 0: few rows or few outputs
     if align_a >= 16 and align_b >= 16 and (m <= 32 or tiles_64x64 < sms):
-        choice = Choice(0, ("int4_rcr_u4_32x32x512_d1bff0",), (min(tiles_32x32, 2147483647),), ())
+        choice = Choice(
+            0, ("int4_rcr_u4_32x32x512_4637d4",), (min(tiles_32x32, 2147483647) * 1,), (),
+        )
         yield Candidate(0.0, choice)
         return
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 1: many outputs
     if align_a >= 16 and align_b >= 16 and sms <= tiles_128x128:
         choice = Choice(
-            1, ("int4_rcr_u4_128x128x256_4c4f41",), (min(tiles_128x128, 2147483647),), (),
+            1, ("int4_rcr_u4_128x128x256_2b60ce",), (min(tiles_128x128, 2147483647) * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 2: outputs for small tiles
     if align_a >= 16 and align_b >= 16:
-        choice = Choice(2, ("int4_rcr_u4_64x64x256_527318",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(
+            2, ("int4_rcr_u4_64x64x256_c33a13",), (min(tiles_64x64, 2147483647) * 1,), (),
+        )
         yield Candidate(0.0, choice)
         return
     # 3: everything else: any alignment, the longest reductions
-    choice = Choice(3, ("int4_rcr_u4_64x64x128_83cf3e",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(3, ("int4_rcr_u4_64x64x128_1fbe2e",), (min(tiles_64x64, 2147483647) * 1,), ())
     yield Candidate(0.0, choice)

@@ -15,8 +15,9 @@ from types import MappingProxyType
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
 
-UNITS = ("fma", "mma", "wgmma", "fma64", "mma64")
-"""What multiplies: FMA units, tensor cores by mma.sync or by wgmma; the same of f64."""
+UNITS = ("fma", "mma", "wgmma", "fma64", "mma64", "mma8", "wgmma8")
+"""What multiplies: FMA units, tensor cores by mma.sync or by wgmma; the same of f64; tensor cores,
+of integers of 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +79,16 @@ def _rates(clock: float, memory: float, l2: float, *products: float) -> Rates:
 
 TYPICAL: Mapping[str, Rates] = MappingProxyType(
     {
-        "sm_80": _rates(1.41, 2039, 40, 64, 1024, 1024, 32, 64),
-        "sm_86": _rates(1.80, 768, 6, 128, 256, 256, 2, 2),
-        "sm_87": _rates(1.30, 205, 4, 128, 256, 256, 2, 2),
-        "sm_89": _rates(2.52, 1008, 72, 128, 256, 256, 2, 2),
-        "sm_90": _rates(1.98, 4800, 50, 128, 1280, 2048, 64, 128),
-        "sm_100": _rates(1.85, 8000, 126, 128, 1024, 1024, 64, 64),
-        "sm_103": _rates(1.92, 8000, 126, 128, 1024, 1024, 2, 2),
-        "sm_110": _rates(1.57, 273, 32, 128, 1024, 1024, 2, 2),
-        "sm_120": _rates(2.41, 1792, 96, 128, 256, 256, 2, 2),
-        "sm_121": _rates(2.42, 273, 24, 128, 256, 256, 2, 2),
+        "sm_80": _rates(1.41, 2039, 40, 64, 1024, 1024, 32, 64, 2048, 2048),
+        "sm_86": _rates(1.80, 768, 6, 128, 256, 256, 2, 2, 1024, 1024),
+        "sm_87": _rates(1.30, 205, 4, 128, 256, 256, 2, 2, 1024, 1024),
+        "sm_89": _rates(2.52, 1008, 72, 128, 256, 256, 2, 2, 1024, 1024),
+        "sm_90": _rates(1.98, 4800, 50, 128, 1280, 2048, 64, 128, 2560, 4096),
+        "sm_100": _rates(1.85, 8000, 126, 128, 1024, 1024, 64, 64, 2048, 2048),
+        "sm_103": _rates(1.92, 8000, 126, 128, 1024, 1024, 2, 2, 256, 256),
+        "sm_110": _rates(1.57, 273, 32, 128, 1024, 1024, 2, 2, 2048, 2048),
+        "sm_120": _rates(2.41, 1792, 96, 128, 256, 256, 2, 2, 1024, 1024),
+        "sm_121": _rates(2.42, 273, 24, 128, 256, 256, 2, 2, 1024, 1024),
     }
 )
 """One GPU of each architecture, for where nothing else is known: A100 80 GB, RTX A6000, Jetson

@@ -23,6 +23,7 @@ from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
 from ptxgen.ops import OPS
 from ptxgen.ops.launch import question
 from ptxgen.runtime import default_device, view
+from ptxgen.spec import Key
 
 WEIGHTS = ((4096, 4096), (14336, 4096), (4096, 14336), (8192, 8192))
 """K and N."""
@@ -60,6 +61,36 @@ class Row:
     def shape(self) -> str:
         """M x K x N."""
         return str(Shape(self.m, self.k, self.n))
+
+
+@dataclass(frozen=True)
+class Int4Case:
+    """A problem of a route table, as the tuner takes it (:class:`ptxgen.bench.cases.Case`)."""
+
+    layout: str
+    dtype: str
+    shape: Shape
+
+    @property
+    def table(self) -> Key:
+        """The key of its route table."""
+        return "int4", self.layout, self.dtype
+
+    @property
+    def product(self) -> tuple[int, int, int]:
+        """M, N and K."""
+        return self.shape.m, self.shape.n, self.shape.k
+
+    @property
+    def align(self) -> tuple[int, int]:
+        """The alignments of freshly allocated operands."""
+        m, n, k = self.product
+        b = (n, k) if self.layout == "rcr" else (k, n)
+        align_a, align_b = (
+            next(x for x in (16, 8, 4, 2, 1) if rows == 1 or not elements // 2 % x)
+            for rows, elements in ((m, k), b)
+        )
+        return align_a, align_b
 
 
 class Operands:

@@ -25,6 +25,7 @@ from ptxgen.numerics import activation, int4
 from ptxgen.numerics.contract import Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec, check
+from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, MEANINGS
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
@@ -251,11 +252,26 @@ class Int4Spec(KernelSpec):
     @property
     def steps(self) -> Expr:
         """Stages of a CTA's reduction."""
-        return ceil_div(ceil_div(K, self.bk), self.cluster_k)
+        return ceil_div(K, self.bk * self.cluster_k)
 
     @property
     def grid(self) -> Expr:
-        return minimum(self.tiles, GRID_MAX // self.cluster_k) * self.cluster_k
+        bounded = minimum(self.tiles, GRID_MAX // self.cluster_k)
+        return bounded if self.cluster_k == 1 else bounded * self.cluster_k
+
+    @property
+    def effort(self) -> Effort:
+        items = minimum(M, self.bm) + minimum(N, self.bn)  # what is beyond them is not loaded
+        return Effort(
+            unit="mma8",
+            slots=self.ctas_per_sm,
+            ctas=self.tiles if self.cluster_k == 1 else self.tiles * self.cluster_k,
+            steps=self.steps,
+            products=self.steps * (self.bk * self.bm * self.bn),
+            loads=ceil_div(self.tiles * items * K, 2),
+            operands=ceil_div((M + N) * K, 2),
+            stores=ceil_div(M * N, 2),
+        )
 
     @property
     def context(self) -> Mapping[str, Any]:

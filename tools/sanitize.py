@@ -11,6 +11,7 @@ the first launch. Results are compared with the NumPy oracle. Ends with status 1
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 import sys
 from collections.abc import Iterator
@@ -25,10 +26,13 @@ from ptxgen.build.render import render
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.numerics.nf4 import BLOCK
+from ptxgen.ops import OPS
 from ptxgen.ops.gemm import table_of
 from ptxgen.ops.launch import architecture, launch
 from ptxgen.runtime import get_device
+from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, GemmSpec, Problem
+from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.nf4 import DequantiseSpec
 from ptxgen.tiles import SPECS, TABLES
 
@@ -53,7 +57,7 @@ class Buffer:
         self.size = max((rows - 1) * self.pitch + columns, 1)
         self.base = DEVICE.alloc((offset + self.size) * self.dtype.itemsize)
         self.ptr = self.base + offset * self.dtype.itemsize
-        flat = np.full(self.size, np.nan, np.float32).astype(self.dtype)
+        flat = np.full(self.size, 0x5A if self.dtype.kind == "u" else np.nan).astype(self.dtype)
         self._matrix(flat)[...] = values
         DEVICE.copy_in(self.ptr, flat.ctypes.data, flat.nbytes)
         DEVICE.synchronize()
@@ -198,6 +202,51 @@ def run_nf4(name: str, first: GemmSpec, m: int, n: int, k: int, rng: Any) -> str
     return "same" if got.tobytes() == expected.tobytes() else "different"
 
 
+def run_int4(name: str, first: Int4Spec, m: int, n: int, k: int, rng: Any) -> list[str | None]:
+    """The same of products of 4-bit integers, aligned and not, of an even N and K."""
+    n, k = (x + x % 2 for x in (n, k))
+    b_shape = (n, k // 2) if first.layout == "rcr" else (k, n // 2)
+    bias = np.resize(np.float32([0.5, -3, 1e9]), (1, n))
+    a, b, c = (
+        rng.integers(0, 256, shape, np.uint8) for shape in ((m, k // 2), b_shape, (m, n // 2))
+    )
+    options = {"dtype": first.dtype, "layout": first.layout, "activation": "silu", "alpha": 0.01}
+    options |= {"beta": -0.5, "out_dtype": None}
+    expected = reference.int4_gemm(a, b, c, bias[0], **options)
+    found: list[str | None] = []
+    for aligned in (True, False):
+        held = [
+            Buffer(x, 0, -(-x.shape[1] // 16) * 16) if aligned else Buffer(x, 1, x.shape[1] + 2)
+            for x in (a, b, c, np.zeros_like(c))
+        ]
+        held.append(Buffer(bias))
+        views = dict(zip(("a", "b", "c", "out", "bias"), map(_view, held), strict=True))
+        views["bias"] = dataclasses.replace(views["bias"], shape=(n,), strides=(1,))
+        out = views.pop("out")
+        try:
+            problem = OPS["int4_gemm"].read(views, {**options, "kernel": name}, (None,))
+            asked = problem.problem((out,))
+            assert asked is not None, "sizes are not 0"
+            pointers = (views[x].ptr for x in ("a", "b", "c", "bias"))
+            launch(asked, DEVICE, name).fire(0, *pointers, out.ptr)
+            same = held[3].read().tobytes() == expected.tobytes()
+            found.append("same" if same else "different")
+        except OptionError as refusal:
+            if "it requires" not in str(refusal):
+                raise
+            found.append(None)
+        finally:
+            for buffer in held:
+                buffer.free()
+    return found
+
+
+def _view(held: Buffer) -> ArrayView:
+    strides = (held.pitch, 1)
+    dtype = held.dtype.name
+    return ArrayView(held.ptr, held.shape, strides, dtype, "cuda", 0, False, "ptxgen", held)
+
+
 def main() -> int:
     """Runs all kernels; the number of kernels with different bits."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -224,6 +273,8 @@ def main() -> int:
         found: list[str | None]
         if isinstance(route.kernels[0], DequantiseSpec):
             found = [run_nf4(name, first, m, n, k, rng) for m, n, k in shapes(first)]
+        elif isinstance(first, Int4Spec):
+            found = [x for mnk in shapes(first) for x in run_int4(name, first, *mnk, rng)]
         elif isinstance(first, GemmSpec):
             found = [
                 run(name, first.layout, m, n, k, aligned, rng)

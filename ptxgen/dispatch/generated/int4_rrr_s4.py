@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
+
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
@@ -19,43 +21,235 @@ def candidates(
     # 0: few rows or few outputs
     if k <= 1048064 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_32x32x512_8e4cec", "mma8", 1, sms, tiles_32x32 * 1, -(-k // 512 // 1),
-            -(-k // 512 // 1) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2),
+            "int4_rrr_s4_32x32x512_6708d0", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(0, ("int4_rrr_s4_32x32x512_6708d0",), (min(tiles_32x32, 2147483647),), ())
+        yield Candidate(us, choice)
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 1: few rows; 2 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 1048064 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x128x256_bc6cf6", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            0, ("int4_rrr_s4_32x32x512_8e4cec",), (min(tiles_32x32, 2147483647) * 1,), (),
+            1, ("int4_rrr_s4_32x128x256_bc6cf6",), (min(tiles_32x128, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 2: few rows; 4 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x128x256_99f9ac", "mma8", 2, sms, tiles_32x128 * 4, -(-k // 1024),
+            -(-k // 1024) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            2, ("int4_rrr_s4_32x128x256_99f9ac",), (min(tiles_32x128, 536870911) * 4,), (),
+        )
+        yield Candidate(us, choice)
+    # 3: few rows; 8 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 4192256 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x128x256_7867bd", "mma8", 2, sms, tiles_32x128 * 8, -(-k // 2048),
+            -(-k // 2048) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            3, ("int4_rrr_s4_32x128x256_7867bd",), (min(tiles_32x128, 268435455) * 8,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 4: some rows
+    if k <= 131071 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_64x128x256_f718cb", "mma8", 2, sms, tiles_64x128, -(-k // 256),
+            -(-k // 256) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(4, ("int4_rrr_s4_64x128x256_f718cb",), (min(tiles_64x128, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 5: some rows; 2 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 261632 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_64x128x256_62e27b", "mma8", 2, sms, tiles_64x128 * 2, -(-k // 512),
+            -(-k // 512) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            5, ("int4_rrr_s4_64x128x256_62e27b",), (min(tiles_64x128, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 6: some rows; 4 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 523264 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_64x128x256_1b57e3", "mma8", 2, sms, tiles_64x128 * 4, -(-k // 1024),
+            -(-k // 1024) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            6, ("int4_rrr_s4_64x128x256_1b57e3",), (min(tiles_64x128, 536870911) * 4,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 1: many outputs
+    # 7: many outputs
     if k <= 131071 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_128x128x256_4e104c", "mma8", 2, sms, tiles_128x128 * 1, -(-k // 256 // 1),
-            -(-k // 256 // 1) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            "int4_rrr_s4_128x128x256_4e104c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            1, ("int4_rrr_s4_128x128x256_4e104c",), (min(tiles_128x128, 2147483647) * 1,), (),
+            7, ("int4_rrr_s4_128x128x256_4e104c",), (min(tiles_128x128, 2147483647),), (),
+        )
+        yield Candidate(us, choice)
+    # 8: many outputs; 2 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 261632 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_128x128x256_15d96a", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
+            -(-k // 512) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            8, ("int4_rrr_s4_128x128x256_15d96a",), (min(tiles_128x128, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 9: many outputs; 4 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 523264 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_128x128x256_6f60cb", "mma8", 2, sms, tiles_128x128 * 4, -(-k // 1024),
+            -(-k // 1024) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            9, ("int4_rrr_s4_128x128x256_6f60cb",), (min(tiles_128x128, 536870911) * 4,), (),
+        )
+        yield Candidate(us, choice)
+    operands_1 = 0 + m * -(-k // 2 // 16) * 16
+    # 10: A off 16 bytes: copied first
+    if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and k <= 1048064 and align_b >= 16:
+        us = time(
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-(m * -(-k // 2 // 16)) // 512), 1, 0,
+            operands_1, operands_1, operands_1,
+        )
+        us += time(
+            "int4_rrr_s4_32x32x512_6708d0", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(
+            10, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_6708d0"),
+            (-(-(m * -(-k // 2 // 16)) // 512), min(tiles_32x32, 2147483647)),
+            (m * -(-k // 2 // 16) * 16,),
+        )
+        yield Candidate(us, choice)
+    operands_2 = 0 + k * -(-n // 2 // 16) * 16
+    # 11: B off 16 bytes: copied first
+    if k * -(--(-n // 2) // 16) * 16 <= 1073741824 and k <= 1048064 and align_a >= 16:
+        us = time(
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-(k * -(-n // 2 // 16)) // 512), 1, 0,
+            operands_2, operands_2, operands_2,
+        )
+        us += time(
+            "int4_rrr_s4_32x32x512_6708d0", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(
+            11, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_6708d0"),
+            (-(-(k * -(-n // 2 // 16)) // 512), min(tiles_32x32, 2147483647)),
+            (k * -(-n // 2 // 16) * 16,),
+        )
+        yield Candidate(us, choice)
+    operands_3 = 0 + m * -(-k // 2 // 16) * 16 + k * -(-n // 2 // 16) * 16
+    # 12: A and B off 16 bytes: copied first
+    if (
+        m * -(--(-k // 2) // 16) * 16 <= 1073741824 and k * -(--(-n // 2) // 16) * 16 <= 1073741824
+        and k <= 1048064
+    ):
+        us = time(
+            "realign_b8x2_d1c3d8", "fma", 8, sms,
+            -(-(m * -(-k // 2 // 16)) // 512) + -(-(k * -(-n // 2 // 16)) // 512), 1, 0, operands_3,
+            operands_3, operands_3,
+        )
+        us += time(
+            "int4_rrr_s4_32x32x512_6708d0", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(
+            12, ("realign_b8x2_d1c3d8", "int4_rrr_s4_32x32x512_6708d0"),
+            (
+                -(-(m * -(-k // 2 // 16)) // 512) + -(-(k * -(-n // 2 // 16)) // 512),
+                min(tiles_32x32, 2147483647),
+            ), (m * -(-k // 2 // 16) * 16, k * -(-n // 2 // 16) * 16),
+        )
+        yield Candidate(us, choice)
+    # 13: A off 16 bytes: copied first
+    if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and k <= 131071 and align_b >= 16:
+        us = time(
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-(m * -(-k // 2 // 16)) // 512), 1, 0,
+            operands_1, operands_1, operands_1,
+        )
+        us += time(
+            "int4_rrr_s4_128x128x256_4e104c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            13, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_4e104c"),
+            (-(-(m * -(-k // 2 // 16)) // 512), min(tiles_128x128, 2147483647)),
+            (m * -(-k // 2 // 16) * 16,),
+        )
+        yield Candidate(us, choice)
+    # 14: B off 16 bytes: copied first
+    if k * -(--(-n // 2) // 16) * 16 <= 1073741824 and k <= 131071 and align_a >= 16:
+        us = time(
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-(k * -(-n // 2 // 16)) // 512), 1, 0,
+            operands_2, operands_2, operands_2,
+        )
+        us += time(
+            "int4_rrr_s4_128x128x256_4e104c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            14, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_4e104c"),
+            (-(-(k * -(-n // 2 // 16)) // 512), min(tiles_128x128, 2147483647)),
+            (k * -(-n // 2 // 16) * 16,),
+        )
+        yield Candidate(us, choice)
+    # 15: A and B off 16 bytes: copied first
+    if (
+        m * -(--(-k // 2) // 16) * 16 <= 1073741824 and k * -(--(-n // 2) // 16) * 16 <= 1073741824
+        and k <= 131071
+    ):
+        us = time(
+            "realign_b8x2_d1c3d8", "fma", 8, sms,
+            -(-(m * -(-k // 2 // 16)) // 512) + -(-(k * -(-n // 2 // 16)) // 512), 1, 0, operands_3,
+            operands_3, operands_3,
+        )
+        us += time(
+            "int4_rrr_s4_128x128x256_4e104c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            15, ("realign_b8x2_d1c3d8", "int4_rrr_s4_128x128x256_4e104c"),
+            (
+                -(-(m * -(-k // 2 // 16)) // 512) + -(-(k * -(-n // 2 // 16)) // 512),
+                min(tiles_128x128, 2147483647),
+            ), (m * -(-k // 2 // 16) * 16, k * -(-n // 2 // 16) * 16),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 2: outputs for small tiles
-    if k <= 131071 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_s4_64x64x256_03cca1", "mma8", 3, sms, tiles_64x64 * 1, -(-k // 256 // 1),
-            -(-k // 256 // 1) * 1048576, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            2, ("int4_rrr_s4_64x64x256_03cca1",), (min(tiles_64x64, 2147483647) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    # 3: everything else: any alignment, the longest reductions
+    # 16: everything else: any alignment, the longest reductions
     us = time(
-        "int4_rrr_s4_64x64x128_3b06ce", "mma8", 1, sms, tiles_64x64 * 1, -(-k // 128 // 1),
-        -(-k // 128 // 1) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
-        operands, stores,
+        "int4_rrr_s4_64x64x128_3b06ce", "mma8", 1, sms, tiles_64x64, -(-k // 128),
+        -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
+        stores,
     )
-    choice = Choice(3, ("int4_rrr_s4_64x64x128_3b06ce",), (min(tiles_64x64, 2147483647) * 1,), ())
+    choice = Choice(16, ("int4_rrr_s4_64x64x128_3b06ce",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -53,16 +52,17 @@ def test_every_variant_has_the_bits_of_the_oracle(dtype, layout, epilogue, bias)
             same_bits(got, expected, what=f"{case} {dtype} {layout}")
 
 
-def test_the_longest_reduction_of_shifted_factors_does_not_overflow():
-    """All products are the largest, at the last K (a multiple of 32) that one warp takes."""
-    fast = min(SHIFTING, key=lambda spec: spec.k_max)
-    assert fast.warps_k == fast.cluster_k == 1
-    k = fast.k_max // 32 * 32
-    given, options = operands(Case(1, 2, k, kind="low", out="int32"), "s4", "rcr")
-    assert (int4.gemm(**given, **options, kernel=fast.name) == k * 64).all()
-    given, options = operands(Case(1, 2, k + 32, out="int32"), "s4", "rcr")
-    with pytest.raises(OptionError, match=f"it requires K <= {fast.k_max}"):
-        int4.gemm(**given, **options, kernel=fast.name)
+def test_shifted_factors_are_for_reductions_that_cannot_overflow():
+    """A warp has no more than its share of the k's. (Run up to the last one in tests/gpu.)"""
+    most = {(s.warps_k, s.cluster_k): s.k_max for s in SHIFTING}
+    assert most[1, 1] == (2**31 - 1) // (64 * 256) == 131_071
+    assert 131_071 < most[1, 4] <= 4 * 131_071
+    assert most[4, 8] <= 32 * 131_071
+    given, options = operands(Case(1, 2, 131_104), "s4", "rcr")
+    for spec in SHIFTING:
+        if spec.k_max == 131_071:
+            with pytest.raises(OptionError, match="it requires K <= 131071"):
+                int4.gemm(**given, **options, kernel=spec.name)
 
 
 def test_out_may_be_c_and_nothing_else():
@@ -239,23 +239,26 @@ def test_each_regime_has_its_kernel():
         assert kernel(512, 4096, 131_072, layout=layout, dtype="u4")[1] == "vector"
 
 
-@pytest.mark.parametrize(("layout", "dtype"), itertools.product(LAYOUTS, ELEMENTS))
-def test_all_routes_of_a_problem_agree(layout, dtype):
-    """Also where each of them crosses other edges, and where operands are off 16 bytes."""
-    served = set()
-    routes = OURS["int4", layout, dtype].routes
-    for n, k in ((68, 546), (96, 544)):
-        given, options = operands(Case(70, n, k, "gelu", "int32", "beside"), dtype, layout)
+@pytest.mark.parametrize("dtype", ELEMENTS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_operands_off_16_bytes(layout, dtype):
+    """What copies them first has the bits of what does not."""
+    copying = [r for r in OURS["int4", layout, dtype].routes if r.main is not r.kernels[0]]
+    assert {r.main.layout for r in copying} == {layout}
+    for n, k in ((36, 70), (32, 70), (36, 64)):
+        given, options = operands(Case(34, n, k, "gelu", "int32", "beside"), dtype, layout)
         expected = reference.int4_gemm(**given, **options)
-        for route in routes:
+        same_bits(int4.gemm(**given, **options), expected)
+        served = 0
+        for route in copying:
             try:
                 got = int4.gemm(**given, **options, kernel=route.name)
             except OptionError as refusal:
                 assert "it requires 16 <= ALIGN" in str(refusal)
             else:
                 same_bits(got, expected)
-                served.add(route.name)
-    assert served == {route.name for route in routes}
+                served += 1
+        assert served >= 2
 
 
 @pytest.mark.parametrize("name", [n for n in KERNELS if "_s4_" in n])

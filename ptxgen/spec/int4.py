@@ -106,6 +106,9 @@ class Int4Spec(KernelSpec):
     ``cluster_k`` CTAs of a cluster share the stages of a tile, and then its outputs: each
     reads what the others have in their shared memory.
 
+    ``ahead``: words leave shared memory while those before them are multiplied, which costs
+    registers.
+
     ``widen``: how 4 bits become 8 (WIDENINGS). Shifted factors make 256 times the sum, which limits
     the k's of a warp. ``copy``: see COPIES. CTAs walk over the tiles if there are more than fit a
     grid.
@@ -120,6 +123,7 @@ class Int4Spec(KernelSpec):
     stages: int
     warps_k: int = 1
     cluster_k: int = 1
+    ahead: bool = False
     copy: str = "vector"
     widen: str = "shift"
     ctas_per_sm: int = 1
@@ -131,6 +135,7 @@ class Int4Spec(KernelSpec):
     template: ClassVar[str] = "int4/gemm.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
+        "ahead": "whether words leave shared memory while those before them are multiplied",
         "cluster_k": "CTAs of a cluster that share a tile's stages",
         "copy": "how operands reach shared memory",
         "layout": "how B is stored: rcr is [N, K], rrr [K, N]",

@@ -20,12 +20,13 @@ from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.int4 import Int4Spec, space
 from ptxgen.tiles.realign import copying
 
-# bm, bn, bk, warps_m, warps_n, stages; warps_k; CTAs that an SM has; sizes of clusters.
+# bm, bn, bk, warps_m, warps_n, stages; warps_k; sizes of clusters; whether words are loaded ahead.
 TILES = (
-    ((32, 32, 512, 1, 1, 4), 8, 2, (1,), "few rows or few outputs"),
-    ((32, 128, 256, 1, 2, 4), 4, 2, (2, 4, 8), "few rows"),
-    ((64, 128, 256, 2, 2, 4), 1, 2, (1, 2, 4), "some rows"),
-    ((128, 128, 256, 2, 2, 3), 1, 2, (1, 2, 4), "many outputs"),
+    ((32, 32, 512, 1, 1, 4), 8, (1, 2), False, "few rows or few outputs"),
+    ((32, 64, 512, 1, 1, 4), 8, (1, 2), False, "few rows"),
+    ((32, 128, 256, 1, 2, 4), 4, (1, 2, 4), False, "few rows, many columns"),
+    ((64, 128, 256, 2, 2, 4), 1, (1, 2), True, "some rows"),
+    ((128, 128, 256, 2, 2, 3), 1, (1, 2), True, "many outputs"),
 )
 
 
@@ -37,15 +38,16 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
     # Without a sign, a factor is its value as soon as it stands alone.
     widen = "shift" if ELEMENTS[dtype].low < 0 else "extend"
     alone = []
-    for sizes, warps_k, ctas, clusters, reason in TILES:
+    for sizes, warps_k, clusters, ahead, reason in TILES:
         for cluster_k in clusters:
             kernel = Int4Spec(
                 layout,
                 *sizes,
                 warps_k=warps_k,
                 cluster_k=cluster_k,
+                ahead=ahead,
                 widen=widen,
-                ctas_per_sm=ctas,
+                ctas_per_sm=2,
                 dtype=dtype,
                 min_arch="sm_80" if cluster_k == 1 else "sm_90",
             )

@@ -21,133 +21,121 @@ def candidates(
     # 0: few rows or few outputs
     if align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_32x32x512_c19af8", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rcr_u4_32x32x512_93f1af", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
-        choice = Choice(0, ("int4_rcr_u4_32x32x512_c19af8",), (min(tiles_32x32, 2147483647),), ())
+        choice = Choice(0, ("int4_rcr_u4_32x32x512_93f1af",), (min(tiles_32x32, 2147483647),), ())
         yield Candidate(us, choice)
-    tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 1: few rows; 2 CTAs share a tile's k's
+    # 1: few rows or few outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_32x128x256_346838", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
+            "int4_rcr_u4_32x32x512_604b2b", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
+            -(-k // 1024) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            1, ("int4_rcr_u4_32x32x512_604b2b",), (min(tiles_32x32, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 2: few rows
+    if align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x64x512_01d5ce", "mma8", 2, sms, tiles_32x64, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(2, ("int4_rcr_u4_32x64x512_01d5ce",), (min(tiles_32x64, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 3: few rows; 2 CTAs share a tile's k's
+    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x64x512_8f09ad", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 1024),
+            -(-k // 1024) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            3, ("int4_rcr_u4_32x64x512_8f09ad",), (min(tiles_32x64, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 4: few rows, many columns
+    if align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x128x256_cb9c87", "mma8", 2, sms, tiles_32x128, -(-k // 256),
+            -(-k // 256) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(4, ("int4_rcr_u4_32x128x256_cb9c87",), (min(tiles_32x128, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 5: few rows, many columns; 2 CTAs share a tile's k's
+    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x128x256_13705e", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
             -(-k // 512) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            1, ("int4_rcr_u4_32x128x256_346838",), (min(tiles_32x128, 1073741823) * 2,), (),
+            5, ("int4_rcr_u4_32x128x256_13705e",), (min(tiles_32x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 2: few rows; 4 CTAs share a tile's k's
+    # 6: few rows, many columns; 4 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_32x128x256_f55353", "mma8", 2, sms, tiles_32x128 * 4, -(-k // 1024),
+            "int4_rcr_u4_32x128x256_5cc7e4", "mma8", 2, sms, tiles_32x128 * 4, -(-k // 1024),
             -(-k // 1024) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            2, ("int4_rcr_u4_32x128x256_f55353",), (min(tiles_32x128, 536870911) * 4,), (),
-        )
-        yield Candidate(us, choice)
-    # 3: few rows; 8 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rcr_u4_32x128x256_9a9108", "mma8", 2, sms, tiles_32x128 * 8, -(-k // 2048),
-            -(-k // 2048) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            3, ("int4_rcr_u4_32x128x256_9a9108",), (min(tiles_32x128, 268435455) * 8,), (),
+            6, ("int4_rcr_u4_32x128x256_5cc7e4",), (min(tiles_32x128, 536870911) * 4,), (),
         )
         yield Candidate(us, choice)
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 4: some rows
+    # 7: some rows
     if align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_64x128x256_c97769", "mma8", 2, sms, tiles_64x128, -(-k // 256),
+            "int4_rcr_u4_64x128x256_3e4603", "mma8", 2, sms, tiles_64x128, -(-k // 256),
             -(-k // 256) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
             operands, stores,
         )
-        choice = Choice(4, ("int4_rcr_u4_64x128x256_c97769",), (min(tiles_64x128, 2147483647),), ())
+        choice = Choice(7, ("int4_rcr_u4_64x128x256_3e4603",), (min(tiles_64x128, 2147483647),), ())
         yield Candidate(us, choice)
-    # 5: some rows; 2 CTAs share a tile's k's
+    # 8: some rows; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_64x128x256_f3d7ef", "mma8", 2, sms, tiles_64x128 * 2, -(-k // 512),
+            "int4_rcr_u4_64x128x256_13f355", "mma8", 2, sms, tiles_64x128 * 2, -(-k // 512),
             -(-k // 512) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            5, ("int4_rcr_u4_64x128x256_f3d7ef",), (min(tiles_64x128, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 6: some rows; 4 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rcr_u4_64x128x256_8fbf37", "mma8", 2, sms, tiles_64x128 * 4, -(-k // 1024),
-            -(-k // 1024) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            6, ("int4_rcr_u4_64x128x256_8fbf37",), (min(tiles_64x128, 536870911) * 4,), (),
+            8, ("int4_rcr_u4_64x128x256_13f355",), (min(tiles_64x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 7: many outputs
+    # 9: many outputs
     if align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_128x128x256_2b60ce", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            "int4_rcr_u4_128x128x256_af215d", "mma8", 2, sms, tiles_128x128, -(-k // 256),
             -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            7, ("int4_rcr_u4_128x128x256_2b60ce",), (min(tiles_128x128, 2147483647),), (),
+            9, ("int4_rcr_u4_128x128x256_af215d",), (min(tiles_128x128, 2147483647),), (),
         )
         yield Candidate(us, choice)
-    # 8: many outputs; 2 CTAs share a tile's k's
+    # 10: many outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_128x128x256_e65b4d", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
+            "int4_rcr_u4_128x128x256_d97f35", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
             -(-k // 512) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            8, ("int4_rcr_u4_128x128x256_e65b4d",), (min(tiles_128x128, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 9: many outputs; 4 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rcr_u4_128x128x256_ab44b0", "mma8", 2, sms, tiles_128x128 * 4, -(-k // 1024),
-            -(-k // 1024) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            9, ("int4_rcr_u4_128x128x256_ab44b0",), (min(tiles_128x128, 536870911) * 4,), (),
+            10, ("int4_rcr_u4_128x128x256_d97f35",), (min(tiles_128x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     operands_1 = 0 + m * -(-k // 2 // 16) * 16 + n * -(-k // 2 // 16) * 16
-    # 10: A and B off 16 bytes: copied first
-    if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and n * -(--(-k // 2) // 16) * 16 <= 1073741824:
-        us = time(
-            "realign_b8x2_d1c3d8", "fma", 8, sms,
-            -(-(m * -(-k // 2 // 16)) // 512) + -(-(n * -(-k // 2 // 16)) // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "int4_rcr_u4_32x32x512_c19af8", "mma8", 2, sms, tiles_32x32, -(-k // 512),
-            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
-            stores,
-        )
-        choice = Choice(
-            10, ("realign_b8x2_d1c3d8", "int4_rcr_u4_32x32x512_c19af8"),
-            (
-                -(-(m * -(-k // 2 // 16)) // 512) + -(-(n * -(-k // 2 // 16)) // 512),
-                min(tiles_32x32, 2147483647),
-            ), (m * -(-k // 2 // 16) * 16, n * -(-k // 2 // 16) * 16),
-        )
-        yield Candidate(us, choice)
     # 11: A and B off 16 bytes: copied first
     if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and n * -(--(-k // 2) // 16) * 16 <= 1073741824:
         us = time(
@@ -156,12 +144,32 @@ def candidates(
             operands_1, operands_1,
         )
         us += time(
-            "int4_rcr_u4_128x128x256_2b60ce", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            "int4_rcr_u4_32x32x512_93f1af", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(
+            11, ("realign_b8x2_d1c3d8", "int4_rcr_u4_32x32x512_93f1af"),
+            (
+                -(-(m * -(-k // 2 // 16)) // 512) + -(-(n * -(-k // 2 // 16)) // 512),
+                min(tiles_32x32, 2147483647),
+            ), (m * -(-k // 2 // 16) * 16, n * -(-k // 2 // 16) * 16),
+        )
+        yield Candidate(us, choice)
+    # 12: A and B off 16 bytes: copied first
+    if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and n * -(--(-k // 2) // 16) * 16 <= 1073741824:
+        us = time(
+            "realign_b8x2_d1c3d8", "fma", 8, sms,
+            -(-(m * -(-k // 2 // 16)) // 512) + -(-(n * -(-k // 2 // 16)) // 512), 1, 0, operands_1,
+            operands_1, operands_1,
+        )
+        us += time(
+            "int4_rcr_u4_128x128x256_af215d", "mma8", 2, sms, tiles_128x128, -(-k // 256),
             -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            11, ("realign_b8x2_d1c3d8", "int4_rcr_u4_128x128x256_2b60ce"),
+            12, ("realign_b8x2_d1c3d8", "int4_rcr_u4_128x128x256_af215d"),
             (
                 -(-(m * -(-k // 2 // 16)) // 512) + -(-(n * -(-k // 2 // 16)) // 512),
                 min(tiles_128x128, 2147483647),
@@ -169,11 +177,11 @@ def candidates(
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 12: everything else: any alignment, the longest reductions
+    # 13: everything else: any alignment, the longest reductions
     us = time(
-        "int4_rcr_u4_64x64x128_1fbe2e", "mma8", 1, sms, tiles_64x64, -(-k // 128),
+        "int4_rcr_u4_64x64x128_2c6ce9", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(12, ("int4_rcr_u4_64x64x128_1fbe2e",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(13, ("int4_rcr_u4_64x64x128_2c6ce9",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -21,150 +21,158 @@ def candidates(
     # 0: few rows or few outputs
     if k <= 1048064 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_32x32x512_6708d0", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
-        choice = Choice(0, ("int4_rrr_s4_32x32x512_6708d0",), (min(tiles_32x32, 2147483647),), ())
+        choice = Choice(0, ("int4_rrr_s4_32x32x512_4e8cf1",), (min(tiles_32x32, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 1: few rows or few outputs; 2 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x32x512_b66370", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
+            -(-k // 1024) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            1, ("int4_rrr_s4_32x32x512_b66370",), (min(tiles_32x32, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 2: few rows
+    if k <= 1048064 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x64x512_0d89a2", "mma8", 2, sms, tiles_32x64, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(2, ("int4_rrr_s4_32x64x512_0d89a2",), (min(tiles_32x64, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 3: few rows; 2 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x64x512_c25d13", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 1024),
+            -(-k // 1024) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            3, ("int4_rrr_s4_32x64x512_c25d13",), (min(tiles_32x64, 1073741823) * 2,), (),
+        )
         yield Candidate(us, choice)
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 1: few rows; 2 CTAs share a tile's k's
+    # 4: few rows, many columns
+    if k <= 524032 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x128x256_a7f786", "mma8", 2, sms, tiles_32x128, -(-k // 256),
+            -(-k // 256) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(4, ("int4_rrr_s4_32x128x256_a7f786",), (min(tiles_32x128, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 5: few rows, many columns; 2 CTAs share a tile's k's
     if arch in SOME_0 and k <= 1048064 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_32x128x256_bc6cf6", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
+            "int4_rrr_s4_32x128x256_1de239", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
             -(-k // 512) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            1, ("int4_rrr_s4_32x128x256_bc6cf6",), (min(tiles_32x128, 1073741823) * 2,), (),
+            5, ("int4_rrr_s4_32x128x256_1de239",), (min(tiles_32x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 2: few rows; 4 CTAs share a tile's k's
+    # 6: few rows, many columns; 4 CTAs share a tile's k's
     if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_32x128x256_99f9ac", "mma8", 2, sms, tiles_32x128 * 4, -(-k // 1024),
+            "int4_rrr_s4_32x128x256_a51428", "mma8", 2, sms, tiles_32x128 * 4, -(-k // 1024),
             -(-k // 1024) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            2, ("int4_rrr_s4_32x128x256_99f9ac",), (min(tiles_32x128, 536870911) * 4,), (),
-        )
-        yield Candidate(us, choice)
-    # 3: few rows; 8 CTAs share a tile's k's
-    if arch in SOME_0 and k <= 4192256 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_s4_32x128x256_7867bd", "mma8", 2, sms, tiles_32x128 * 8, -(-k // 2048),
-            -(-k // 2048) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            3, ("int4_rrr_s4_32x128x256_7867bd",), (min(tiles_32x128, 268435455) * 8,), (),
+            6, ("int4_rrr_s4_32x128x256_a51428",), (min(tiles_32x128, 536870911) * 4,), (),
         )
         yield Candidate(us, choice)
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 4: some rows
+    # 7: some rows
     if k <= 131071 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_64x128x256_f718cb", "mma8", 2, sms, tiles_64x128, -(-k // 256),
+            "int4_rrr_s4_64x128x256_3f44fc", "mma8", 2, sms, tiles_64x128, -(-k // 256),
             -(-k // 256) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
             operands, stores,
         )
-        choice = Choice(4, ("int4_rrr_s4_64x128x256_f718cb",), (min(tiles_64x128, 2147483647),), ())
+        choice = Choice(7, ("int4_rrr_s4_64x128x256_3f44fc",), (min(tiles_64x128, 2147483647),), ())
         yield Candidate(us, choice)
-    # 5: some rows; 2 CTAs share a tile's k's
+    # 8: some rows; 2 CTAs share a tile's k's
     if arch in SOME_0 and k <= 261632 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_64x128x256_62e27b", "mma8", 2, sms, tiles_64x128 * 2, -(-k // 512),
+            "int4_rrr_s4_64x128x256_8e1ef3", "mma8", 2, sms, tiles_64x128 * 2, -(-k // 512),
             -(-k // 512) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            5, ("int4_rrr_s4_64x128x256_62e27b",), (min(tiles_64x128, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 6: some rows; 4 CTAs share a tile's k's
-    if arch in SOME_0 and k <= 523264 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_s4_64x128x256_1b57e3", "mma8", 2, sms, tiles_64x128 * 4, -(-k // 1024),
-            -(-k // 1024) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            6, ("int4_rrr_s4_64x128x256_1b57e3",), (min(tiles_64x128, 536870911) * 4,), (),
+            8, ("int4_rrr_s4_64x128x256_8e1ef3",), (min(tiles_64x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 7: many outputs
+    # 9: many outputs
     if k <= 131071 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_128x128x256_4e104c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
             -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            7, ("int4_rrr_s4_128x128x256_4e104c",), (min(tiles_128x128, 2147483647),), (),
+            9, ("int4_rrr_s4_128x128x256_95cd7e",), (min(tiles_128x128, 2147483647),), (),
         )
         yield Candidate(us, choice)
-    # 8: many outputs; 2 CTAs share a tile's k's
+    # 10: many outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and k <= 261632 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_128x128x256_15d96a", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
+            "int4_rrr_s4_128x128x256_2ca31a", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
             -(-k // 512) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            8, ("int4_rrr_s4_128x128x256_15d96a",), (min(tiles_128x128, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 9: many outputs; 4 CTAs share a tile's k's
-    if arch in SOME_0 and k <= 523264 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_s4_128x128x256_6f60cb", "mma8", 2, sms, tiles_128x128 * 4, -(-k // 1024),
-            -(-k // 1024) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            9, ("int4_rrr_s4_128x128x256_6f60cb",), (min(tiles_128x128, 536870911) * 4,), (),
+            10, ("int4_rrr_s4_128x128x256_2ca31a",), (min(tiles_128x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     operands_1 = 0 + m * -(-k // 2 // 16) * 16
-    # 10: A off 16 bytes: copied first
+    # 11: A off 16 bytes: copied first
     if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and k <= 1048064 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-(m * -(-k // 2 // 16)) // 512), 1, 0,
             operands_1, operands_1, operands_1,
         )
         us += time(
-            "int4_rrr_s4_32x32x512_6708d0", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
         choice = Choice(
-            10, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_6708d0"),
+            11, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_4e8cf1"),
             (-(-(m * -(-k // 2 // 16)) // 512), min(tiles_32x32, 2147483647)),
             (m * -(-k // 2 // 16) * 16,),
         )
         yield Candidate(us, choice)
     operands_2 = 0 + k * -(-n // 2 // 16) * 16
-    # 11: B off 16 bytes: copied first
+    # 12: B off 16 bytes: copied first
     if k * -(--(-n // 2) // 16) * 16 <= 1073741824 and k <= 1048064 and align_a >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-(k * -(-n // 2 // 16)) // 512), 1, 0,
             operands_2, operands_2, operands_2,
         )
         us += time(
-            "int4_rrr_s4_32x32x512_6708d0", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
         choice = Choice(
-            11, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_6708d0"),
+            12, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_4e8cf1"),
             (-(-(k * -(-n // 2 // 16)) // 512), min(tiles_32x32, 2147483647)),
             (k * -(-n // 2 // 16) * 16,),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + m * -(-k // 2 // 16) * 16 + k * -(-n // 2 // 16) * 16
-    # 12: A and B off 16 bytes: copied first
+    # 13: A and B off 16 bytes: copied first
     if (
         m * -(--(-k // 2) // 16) * 16 <= 1073741824 and k * -(--(-n // 2) // 16) * 16 <= 1073741824
         and k <= 1048064
@@ -175,53 +183,53 @@ def candidates(
             operands_3, operands_3,
         )
         us += time(
-            "int4_rrr_s4_32x32x512_6708d0", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
         choice = Choice(
-            12, ("realign_b8x2_d1c3d8", "int4_rrr_s4_32x32x512_6708d0"),
+            13, ("realign_b8x2_d1c3d8", "int4_rrr_s4_32x32x512_4e8cf1"),
             (
                 -(-(m * -(-k // 2 // 16)) // 512) + -(-(k * -(-n // 2 // 16)) // 512),
                 min(tiles_32x32, 2147483647),
             ), (m * -(-k // 2 // 16) * 16, k * -(-n // 2 // 16) * 16),
         )
         yield Candidate(us, choice)
-    # 13: A off 16 bytes: copied first
+    # 14: A off 16 bytes: copied first
     if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and k <= 131071 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-(m * -(-k // 2 // 16)) // 512), 1, 0,
             operands_1, operands_1, operands_1,
         )
         us += time(
-            "int4_rrr_s4_128x128x256_4e104c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
             -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            13, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_4e104c"),
+            14, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
             (-(-(m * -(-k // 2 // 16)) // 512), min(tiles_128x128, 2147483647)),
             (m * -(-k // 2 // 16) * 16,),
         )
         yield Candidate(us, choice)
-    # 14: B off 16 bytes: copied first
+    # 15: B off 16 bytes: copied first
     if k * -(--(-n // 2) // 16) * 16 <= 1073741824 and k <= 131071 and align_a >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-(k * -(-n // 2 // 16)) // 512), 1, 0,
             operands_2, operands_2, operands_2,
         )
         us += time(
-            "int4_rrr_s4_128x128x256_4e104c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
             -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            14, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_4e104c"),
+            15, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
             (-(-(k * -(-n // 2 // 16)) // 512), min(tiles_128x128, 2147483647)),
             (k * -(-n // 2 // 16) * 16,),
         )
         yield Candidate(us, choice)
-    # 15: A and B off 16 bytes: copied first
+    # 16: A and B off 16 bytes: copied first
     if (
         m * -(--(-k // 2) // 16) * 16 <= 1073741824 and k * -(--(-n // 2) // 16) * 16 <= 1073741824
         and k <= 131071
@@ -232,12 +240,12 @@ def candidates(
             operands_3, operands_3,
         )
         us += time(
-            "int4_rrr_s4_128x128x256_4e104c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
             -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            15, ("realign_b8x2_d1c3d8", "int4_rrr_s4_128x128x256_4e104c"),
+            16, ("realign_b8x2_d1c3d8", "int4_rrr_s4_128x128x256_95cd7e"),
             (
                 -(-(m * -(-k // 2 // 16)) // 512) + -(-(k * -(-n // 2 // 16)) // 512),
                 min(tiles_128x128, 2147483647),
@@ -245,11 +253,11 @@ def candidates(
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 16: everything else: any alignment, the longest reductions
+    # 17: everything else: any alignment, the longest reductions
     us = time(
-        "int4_rrr_s4_64x64x128_3b06ce", "mma8", 1, sms, tiles_64x64, -(-k // 128),
+        "int4_rrr_s4_64x64x128_0a50d0", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(16, ("int4_rrr_s4_64x64x128_3b06ce",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(17, ("int4_rrr_s4_64x64x128_0a50d0",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -135,16 +135,14 @@ def candidates(
             10, ("int4_rcr_s4_128x128x256_27f03f",), (min(tiles_128x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    operands_1 = 0 + m * -(-k // 2 // 16) * 16 + n * -(-k // 2 // 16) * 16
+    operands_1 = 0 + m * -(-k // 32) * 16 + n * -(-k // 32) * 16
+    pieces_m_k32 = m * -(-k // 32)
+    pieces_n_k32 = n * -(-k // 32)
     # 11: A and B off 16 bytes: copied first
-    if (
-        m * -(--(-k // 2) // 16) * 16 <= 1073741824 and n * -(--(-k // 2) // 16) * 16 <= 1073741824
-        and k <= 1048064
-    ):
+    if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824 and k <= 1048064:
         us = time(
-            "realign_b8x2_d1c3d8", "fma", 8, sms,
-            -(-(m * -(-k // 2 // 16)) // 512) + -(-(n * -(-k // 2 // 16)) // 512), 1, 0, operands_1,
-            operands_1, operands_1,
+            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
+            1, 0, operands_1, operands_1, operands_1,
         )
         us += time(
             "int4_rcr_s4_32x32x512_f4b64c", "mma8", 2, sms, tiles_32x32, -(-k // 512),
@@ -153,21 +151,15 @@ def candidates(
         )
         choice = Choice(
             11, ("realign_b8x2_d1c3d8", "int4_rcr_s4_32x32x512_f4b64c"),
-            (
-                -(-(m * -(-k // 2 // 16)) // 512) + -(-(n * -(-k // 2 // 16)) // 512),
-                min(tiles_32x32, 2147483647),
-            ), (m * -(-k // 2 // 16) * 16, n * -(-k // 2 // 16) * 16),
+            (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_32x32, 2147483647)),
+            (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
     # 12: A and B off 16 bytes: copied first
-    if (
-        m * -(--(-k // 2) // 16) * 16 <= 1073741824 and n * -(--(-k // 2) // 16) * 16 <= 1073741824
-        and k <= 131071
-    ):
+    if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824 and k <= 131071:
         us = time(
-            "realign_b8x2_d1c3d8", "fma", 8, sms,
-            -(-(m * -(-k // 2 // 16)) // 512) + -(-(n * -(-k // 2 // 16)) // 512), 1, 0, operands_1,
-            operands_1, operands_1,
+            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
+            1, 0, operands_1, operands_1, operands_1,
         )
         us += time(
             "int4_rcr_s4_128x128x256_2fc5d3", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -176,10 +168,8 @@ def candidates(
         )
         choice = Choice(
             12, ("realign_b8x2_d1c3d8", "int4_rcr_s4_128x128x256_2fc5d3"),
-            (
-                -(-(m * -(-k // 2 // 16)) // 512) + -(-(n * -(-k // 2 // 16)) // 512),
-                min(tiles_128x128, 2147483647),
-            ), (m * -(-k // 2 // 16) * 16, n * -(-k // 2 // 16) * 16),
+            (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_128x128, 2147483647)),
+            (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)

@@ -135,12 +135,13 @@ def candidates(
             10, ("int4_rrr_u4_128x128x256_86f373",), (min(tiles_128x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    operands_1 = 0 + m * -(-k // 2 // 16) * 16
+    operands_1 = 0 + m * -(-k // 32) * 16
+    pieces_m_k32 = m * -(-k // 32)
     # 11: A off 16 bytes: copied first
-    if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and align_b >= 16:
+    if pieces_m_k32 * 16 <= 1073741824 and align_b >= 16:
         us = time(
-            "realign_b8x1_4257e3", "fma", 8, sms, -(-(m * -(-k // 2 // 16)) // 512), 1, 0,
-            operands_1, operands_1, operands_1,
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
         )
         us += time(
             "int4_rrr_u4_32x32x512_d8dfa2", "mma8", 2, sms, tiles_32x32, -(-k // 512),
@@ -149,16 +150,16 @@ def candidates(
         )
         choice = Choice(
             11, ("realign_b8x1_4257e3", "int4_rrr_u4_32x32x512_d8dfa2"),
-            (-(-(m * -(-k // 2 // 16)) // 512), min(tiles_32x32, 2147483647)),
-            (m * -(-k // 2 // 16) * 16,),
+            (-(-pieces_m_k32 // 512), min(tiles_32x32, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
-    operands_2 = 0 + k * -(-n // 2 // 16) * 16
+    operands_2 = 0 + k * -(-n // 32) * 16
+    pieces_k_n32 = k * -(-n // 32)
     # 12: B off 16 bytes: copied first
-    if k * -(--(-n // 2) // 16) * 16 <= 1073741824 and align_a >= 16:
+    if pieces_k_n32 * 16 <= 1073741824 and align_a >= 16:
         us = time(
-            "realign_b8x1_4257e3", "fma", 8, sms, -(-(k * -(-n // 2 // 16)) // 512), 1, 0,
-            operands_2, operands_2, operands_2,
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
         )
         us += time(
             "int4_rrr_u4_32x32x512_d8dfa2", "mma8", 2, sms, tiles_32x32, -(-k // 512),
@@ -167,17 +168,15 @@ def candidates(
         )
         choice = Choice(
             12, ("realign_b8x1_4257e3", "int4_rrr_u4_32x32x512_d8dfa2"),
-            (-(-(k * -(-n // 2 // 16)) // 512), min(tiles_32x32, 2147483647)),
-            (k * -(-n // 2 // 16) * 16,),
+            (-(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)), (pieces_k_n32 * 16,),
         )
         yield Candidate(us, choice)
-    operands_3 = 0 + m * -(-k // 2 // 16) * 16 + k * -(-n // 2 // 16) * 16
+    operands_3 = 0 + m * -(-k // 32) * 16 + k * -(-n // 32) * 16
     # 13: A and B off 16 bytes: copied first
-    if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and k * -(--(-n // 2) // 16) * 16 <= 1073741824:
+    if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824:
         us = time(
-            "realign_b8x2_d1c3d8", "fma", 8, sms,
-            -(-(m * -(-k // 2 // 16)) // 512) + -(-(k * -(-n // 2 // 16)) // 512), 1, 0, operands_3,
-            operands_3, operands_3,
+            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
+            1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
             "int4_rrr_u4_32x32x512_d8dfa2", "mma8", 2, sms, tiles_32x32, -(-k // 512),
@@ -186,17 +185,15 @@ def candidates(
         )
         choice = Choice(
             13, ("realign_b8x2_d1c3d8", "int4_rrr_u4_32x32x512_d8dfa2"),
-            (
-                -(-(m * -(-k // 2 // 16)) // 512) + -(-(k * -(-n // 2 // 16)) // 512),
-                min(tiles_32x32, 2147483647),
-            ), (m * -(-k // 2 // 16) * 16, k * -(-n // 2 // 16) * 16),
+            (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)),
+            (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
     # 14: A off 16 bytes: copied first
-    if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and align_b >= 16:
+    if pieces_m_k32 * 16 <= 1073741824 and align_b >= 16:
         us = time(
-            "realign_b8x1_4257e3", "fma", 8, sms, -(-(m * -(-k // 2 // 16)) // 512), 1, 0,
-            operands_1, operands_1, operands_1,
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_1,
+            operands_1, operands_1,
         )
         us += time(
             "int4_rrr_u4_128x128x256_09472c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -205,15 +202,14 @@ def candidates(
         )
         choice = Choice(
             14, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
-            (-(-(m * -(-k // 2 // 16)) // 512), min(tiles_128x128, 2147483647)),
-            (m * -(-k // 2 // 16) * 16,),
+            (-(-pieces_m_k32 // 512), min(tiles_128x128, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
     # 15: B off 16 bytes: copied first
-    if k * -(--(-n // 2) // 16) * 16 <= 1073741824 and align_a >= 16:
+    if pieces_k_n32 * 16 <= 1073741824 and align_a >= 16:
         us = time(
-            "realign_b8x1_4257e3", "fma", 8, sms, -(-(k * -(-n // 2 // 16)) // 512), 1, 0,
-            operands_2, operands_2, operands_2,
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_2,
+            operands_2, operands_2,
         )
         us += time(
             "int4_rrr_u4_128x128x256_09472c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -222,16 +218,14 @@ def candidates(
         )
         choice = Choice(
             15, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
-            (-(-(k * -(-n // 2 // 16)) // 512), min(tiles_128x128, 2147483647)),
-            (k * -(-n // 2 // 16) * 16,),
+            (-(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)), (pieces_k_n32 * 16,),
         )
         yield Candidate(us, choice)
     # 16: A and B off 16 bytes: copied first
-    if m * -(--(-k // 2) // 16) * 16 <= 1073741824 and k * -(--(-n // 2) // 16) * 16 <= 1073741824:
+    if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824:
         us = time(
-            "realign_b8x2_d1c3d8", "fma", 8, sms,
-            -(-(m * -(-k // 2 // 16)) // 512) + -(-(k * -(-n // 2 // 16)) // 512), 1, 0, operands_3,
-            operands_3, operands_3,
+            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
+            1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
             "int4_rrr_u4_128x128x256_09472c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -240,10 +234,8 @@ def candidates(
         )
         choice = Choice(
             16, ("realign_b8x2_d1c3d8", "int4_rrr_u4_128x128x256_09472c"),
-            (
-                -(-(m * -(-k // 2 // 16)) // 512) + -(-(k * -(-n // 2 // 16)) // 512),
-                min(tiles_128x128, 2147483647),
-            ), (m * -(-k // 2 // 16) * 16, k * -(-n // 2 // 16) * 16),
+            (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)),
+            (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)

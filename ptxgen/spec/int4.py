@@ -279,6 +279,10 @@ class Int4Spec(KernelSpec):
         )
 
     @property
+    def waits(self) -> bool:
+        return True
+
+    @property
     def context(self) -> Mapping[str, Any]:
         return MappingProxyType({"activation": activation, "int4": sys.modules[__name__]})
 
@@ -331,7 +335,7 @@ class Int4Spec(KernelSpec):
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        return (Expect(f"mma.sync.aligned.{self.instruction}", ("*mma.*",)),)
+        return (Expect(f"mma.sync.aligned.{self.instruction}", ("*mma.*",)), *super().expects)
 
     @property
     def instruction(self) -> str:

@@ -284,7 +284,8 @@ class Int4Spec(KernelSpec):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        return MappingProxyType({"activation": activation, "int4": sys.modules[__name__]})
+        own = sys.modules[__name__]
+        return MappingProxyType({"activation": activation, "int4": own, "numbers": int4})
 
     @property
     def abi(self) -> Abi:

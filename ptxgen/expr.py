@@ -322,7 +322,9 @@ def _divisor(value: Expr | int) -> Expr:
 
 
 def _apply(op: str, *operands: Expr | int | bool) -> Expr:
-    """Builds ``op(*operands)``, folding constants and the units of ``and`` and ``or``."""
+    """Builds ``op(*operands)``, folding constants, units of ``and`` and ``or``, and quotients of
+    quotients.
+    """
     args = tuple(_lift(o) for o in operands)
     operator = _OPERATORS[op]
     for index, a in enumerate(args):
@@ -336,4 +338,8 @@ def _apply(op: str, *operands: Expr | int | bool) -> Expr:
         for a, b in (args, args[::-1]):
             if a.op == "const":
                 return b if a.args[0] is unit else a
+    if op == "ceil" and args[0].op == "ceil":
+        (inner, first), second = args[0].args, args[1]
+        if first.op == second.op == "const":  # rounded up once
+            return _apply("ceil", inner, first.args[0] * second.args[0])
     return Expr(op, args)

@@ -139,6 +139,7 @@ def test_ceil_prints_as_people_write_it() -> None:
 
 def test_constants_fold() -> None:
     assert const(6) * 7 == const(42)
+    assert ceil_div(ceil_div(M, 2), 16) == ceil_div(M, 32)
     assert ceil_div(7, 2) == const(4) and const(7) // 2 == const(3) and const(-7) % 4 == const(1)
     assert (const(3) < 4) == TRUE and (const(3) > 4) == FALSE
     assert minimum(3, 4) == const(3) and maximum(3, 4) == const(4)

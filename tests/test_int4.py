@@ -14,6 +14,8 @@ from ptxgen import int4, reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics import int4 as numerics
 from ptxgen.numerics.int4 import ELEMENTS, GEMM, VARIANTS
+from ptxgen.reference.activation import activate
+from ptxgen.reference.int4 import quantise
 
 SEED = 44
 
@@ -256,3 +258,27 @@ REFUSED = [
 def test_the_oracle_refuses(given, error, message):
     with pytest.raises(error, match=message):
         reference.int4_gemm(**{**operands(), **given})
+
+
+@pytest.mark.parametrize("name", numerics.STAIRS)
+def test_activations_are_stairs(name):
+    """The least number of each step, found again; around it, and below 0, nothing else."""
+    assert set(numerics.STAIRS) == set(numerics.EPILOGUES[3:])
+
+    def rounded(bits):
+        return np.rint(activate(name, np.asarray(bits, np.uint32).view(np.float32)))
+
+    steps = [float.fromhex(step) for step in numerics.STAIRS[name].split()]
+    assert len(steps) == ELEMENTS["u4"].high
+    for height, step in enumerate(steps, start=1):
+        low, high = 0, int(np.float32(40).view(np.uint32))
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if rounded([middle])[0] >= height else (middle, high)
+        assert np.uint32(high).view(np.float32) == step
+        near = np.arange(high - 2000, high + 2000)
+        assert (rounded(near) == np.where(near < high, height - 1, height)).all()
+    random = np.random.default_rng(1).integers(0, 1 << 32, 200_000, np.uint32)
+    x = np.append(random.view(np.float32), np.float32([np.nan, np.inf, -np.inf, -0.0, 0.0]))
+    expected = quantise(activate(name, x), "u4")
+    assert (np.sum([x >= step for step in steps], axis=0) == expected).all()

@@ -103,17 +103,17 @@ def test_clusters_walk_over_tiles(name):
 
 
 @pytest.mark.parametrize("name", SIGNED)
-def test_words_are_turned_without_bank_conflicts(name):
-    layout, observer = int4_cases.served(name)[1], Profiler()
+def test_shared_memory_is_used_without_bank_conflicts(name):
+    (first, main), observer = ROUTES[name].kernels, Profiler()
     b = (LINE, LINE // 2)  # both layouts
     with ptxgen.use_device(CpuDevice(observer=observer)):
-        int4.gemm(np.zeros((1, LINE // 2), np.uint8), np.zeros(b, np.uint8), layout=layout,
-                  kernel=name)  # fmt: skip
-    first, second = observer.kernels({})
-    sites = [s for s in first.sites if s.space == "shared"]
-    assert {s.kind for s in sites} == ({"load", "store"} if layout == "rrr" else set())
-    assert [s for s in sites if s.excess] == []
-    assert [s for s in second.sites if s.space == "shared" and s.kind == "store" and s.excess] == []
+        int4.gemm(np.zeros((17, LINE // 2), np.uint8), np.zeros(b, np.uint8),
+                  layout=int4_cases.served(name)[1], kernel=name)  # fmt: skip
+    found = {k.name: [s for s in k.sites if s.space == "shared"] for k in observer.kernels({})}
+    assert bool(found[first.name]) == isinstance(first, UnpackTurnedSpec)
+    matrices = [s for s in found[main.name] if s.name.startswith("ldmatrix")]
+    assert bool(matrices) == isinstance(main, PackedSpec)
+    assert [s for s in (*found[first.name], *matrices) if s.excess] == []
 
 
 def test_a_route_serves_its_own_layout():

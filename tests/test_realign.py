@@ -37,7 +37,7 @@ def test_copies(name):
     what is between the rows has never been written, and the matrix ends with its allocation.
     """
     spec, device = SPECS[name], CpuDevice()
-    dtype = {2: "f16", 4: "f32"}[spec.size]
+    dtype, kind = {1: ("u1", "u1"), 2: ("f16", "f2"), 4: ("f32", "f4")}[spec.size]
     rng = np.random.default_rng(SEED)
     function = device.kernel(spec.name, image(spec), spec.shared_bytes)
     several = spec.threads * spec.turns // 3 + 1  # rows of three vectors or more, for two CTAs
@@ -50,7 +50,7 @@ def test_copies(name):
             bits = rng.integers(0, 1 << 8 * spec.size, (rows, cols), f"u{spec.size}")
             pitch = cols + (turn + i) % 4
             x = Matrix(
-                device.memory, f"x{i}", (rows, cols), bits.view(f"f{spec.size}"),
+                device.memory, f"x{i}", (rows, cols), bits.view(kind),
                 dtype=dtype, pitch=pitch, offset=(turn // len(shapes) + i) % spec.unit,
             )  # fmt: skip
             wide = -(-cols // spec.unit) * spec.unit

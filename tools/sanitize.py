@@ -11,6 +11,7 @@ the first launch. Results are compared with the NumPy oracle. Ends with status 1
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 import sys
 from collections.abc import Iterator
@@ -24,11 +25,12 @@ from ptxgen.build.compile import Job, compile_many
 from ptxgen.build.render import render
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
-from ptxgen.numerics.int4 import BIASES, EPILOGUES
 from ptxgen.numerics.nf4 import BLOCK
+from ptxgen.ops import OPS
 from ptxgen.ops.gemm import table_of
 from ptxgen.ops.launch import architecture, launch
 from ptxgen.runtime import get_device
+from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import (
     ACCUMULATE,
     ACTIVATION_SHIFT,
@@ -63,7 +65,7 @@ class Buffer:
         self.size = max((rows - 1) * self.pitch + columns, 1)
         self.base = DEVICE.alloc((offset + self.size) * self.dtype.itemsize)
         self.ptr = self.base + offset * self.dtype.itemsize
-        flat = np.full(self.size, np.nan, np.float32).astype(self.dtype)
+        flat = np.full(self.size, 0x5A if self.dtype.kind == "u" else np.nan).astype(self.dtype)
         self._matrix(flat)[...] = values
         DEVICE.copy_in(self.ptr, flat.ctypes.data, flat.nbytes)
         DEVICE.synchronize()
@@ -208,31 +210,50 @@ def run_nf4(name: str, first: GemmSpec, m: int, n: int, k: int, rng: Any) -> str
     return "same" if got.tobytes() == expected.tobytes() else "different"
 
 
-def run_int4(name: str, key: Key, m: int, n: int, k: int, rng: Any) -> str | None:
-    """The same of products of 4-bit integers, of even sizes; by turns with every epilogue."""
+def run_int4(name: str, key: Key, m: int, n: int, k: int, rng: Any) -> list[str | None]:
+    """The same of products of 4-bit integers, aligned and not, of an even N and K."""
     _, layout, dtype = key
-    n, k, turn = n + n % 2, k + k % 2, m + n // 2 + k // 2
-    epilogue = EPILOGUES[turn % len(EPILOGUES)]
-    b = (n, k // 2) if layout == "rcr" else (k, n // 2)
-    shapes = {"a": (m, k // 2), "b": b, "c": (m, n // 2)}
-    packed = {x: rng.integers(0, 256, shape, np.uint8) for x, shape in shapes.items()}
-    if turn % 2:
-        packed["c"] = None
-    bias = None if epilogue == "identity" else rng.integers(-9, 9, n).astype(BIASES[turn // 2 % 2])
-    options = {
-        "dtype": dtype, "layout": layout, "alpha": 0.1 / max(k, 1) ** 0.5, "beta": 0.5,
-        "activation": epilogue if epilogue in EPILOGUES[2:] else None,
-        "out_dtype": ("uint8", "int32", "uint8", "float32")[turn % 4],
-    }  # fmt: skip
-    try:
-        with use_device(DEVICE):
-            got = ops.int4_gemm(**packed, bias=bias, **options, kernel=name)
-    except OptionError as refusal:
-        if "it requires" not in str(refusal):
-            raise
-        return None
-    expected = reference.int4_gemm(**packed, bias=bias, **options)
-    return "same" if got.tobytes() == expected.tobytes() else "different"
+    n, k = (x + x % 2 for x in (n, k))
+    b_shape = (n, k // 2) if layout == "rcr" else (k, n // 2)
+    bias = np.resize(np.array([0.5, -3, 1e9], np.float32), n)[None]
+    a, b, c = (
+        rng.integers(0, 256, shape, np.uint8) for shape in ((m, k // 2), b_shape, (m, n // 2))
+    )
+    options = {"dtype": dtype, "layout": layout, "activation": "silu", "alpha": 0.01}
+    options |= {"beta": -0.5, "out_dtype": None}
+    expected = reference.int4_gemm(a, b, c, bias[0], **options)
+    found: list[str | None] = []
+    for aligned in (True, False):
+        held = [
+            Buffer(x, 0, -(-x.shape[1] // 16) * 16) if aligned else Buffer(x, 1, x.shape[1] + 2)
+            for x in (a, b, c, np.zeros_like(c))
+        ]
+        held.append(Buffer(bias))
+        views = dict(zip(("a", "b", "c", "out", "bias"), map(_view, held), strict=True))
+        views["bias"] = dataclasses.replace(views["bias"], shape=(n,), strides=(1,))
+        out = views.pop("out")
+        try:
+            problem = OPS["int4_gemm"].read(views, {**options, "kernel": name}, (None,))
+            asked = problem.problem((out,))
+            assert asked is not None, "sizes are not 0"
+            pointers = (views[x].ptr for x in ("a", "b", "c", "bias"))
+            launch(asked, DEVICE, name).fire(0, *pointers, out.ptr)
+            same = held[3].read().tobytes() == expected.tobytes()
+            found.append("same" if same else "different")
+        except OptionError as refusal:
+            if "it requires" not in str(refusal):
+                raise
+            found.append(None)
+        finally:
+            for buffer in held:
+                buffer.free()
+    return found
+
+
+def _view(held: Buffer) -> ArrayView:
+    strides = (held.pitch, 1)
+    dtype = held.dtype.name
+    return ArrayView(held.ptr, held.shape, strides, dtype, "cuda", 0, False, "ptxgen", held)
 
 
 def main() -> int:
@@ -262,7 +283,7 @@ def main() -> int:
         if isinstance(route.kernels[0], DequantiseSpec):
             found = [run_nf4(name, first, m, n, k, rng) for m, n, k in shapes(first)]
         elif key[0] == "int4":
-            found = [run_int4(name, key, m, n, k, rng) for m, n, k in shapes(first)]
+            found = [x for mnk in shapes(first) for x in run_int4(name, key, *mnk, rng)]
         elif isinstance(first, GemmSpec):
             found = [
                 run(name, first.layout, m, n, k, aligned, rng)

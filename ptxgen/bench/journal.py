@@ -93,13 +93,15 @@ class Record:
     def of(cls, line: str) -> Record:
         """The record in a line; ValueError, LookupError or TypeError if there is none."""
         found = json.loads(line)
-        layout, plan, dtype, tier = found["table"].split()
+        table = tuple(found["table"].split())
         m, n, k = (int(found[size]) for size in "mnk")
         a, b = found["align"]
         times = {str(name): float(us) for name, us in found["times"].items()}
         if not all(0 < us < math.inf for us in times.values()) or min(m, n, k) < 1:
             raise ValueError("a time or a size that cannot be")
-        problem: Problem = (layout, plan, dtype, tier), (m, n, k), (a, b)
+        if len(table) < 3:
+            raise ValueError("a table that cannot be")
+        problem: Problem = table, (m, n, k), (a, b)
         return cls(problem, times, dict(found["wrong"]))
 
 

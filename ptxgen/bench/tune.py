@@ -13,10 +13,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ptxgen.bench import cases, draw, measure
+from ptxgen.bench import cases, draw, int4, measure
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
 from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, points
@@ -24,6 +25,8 @@ from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.cli.ui import Progress, emit, note, plural, table
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, TIERS
+from ptxgen.numerics.int4 import ELEMENTS
+from ptxgen.numerics.int4 import LAYOUTS as INT4_LAYOUTS
 from ptxgen.spec import Key, Route
 from ptxgen.spec.effort import TYPICAL, Rates
 from ptxgen.tiles import ROUTES, TABLES
@@ -40,7 +43,10 @@ SEED = 0
 """Of the operands' numbers, which do not matter."""
 PROBLEMS = 300
 """As many are drawn unless somebody asks for another number."""
-Meter = Callable[[Case, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
+LAYOUTS = ("NN", "NT", "TN", "TT", *INT4_LAYOUTS)
+Tuned = Case | int4.Int4Case
+"""What kernels are timed on."""
+Meter = Callable[[Tuned, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
 """Times kernels, forced on a case: µs by kernel, and of others what was wrong."""
 
 
@@ -49,7 +55,7 @@ Meter = Callable[[Case, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
 class Task:
     """A case, and the kernels that serve it."""
 
-    case: Case
+    case: Tuned
     align: tuple[int, int]
     kernels: tuple[str, ...]
 
@@ -68,16 +74,18 @@ def tables(
     dtypes: Iterable[str], tier: str, layouts: Iterable[str], plans: Iterable[str]
 ) -> list[Key]:
     """The route tables of these dtypes, layouts and plans. Raises OptionError for none."""
-    layouts, plans = tuple(layouts), tuple(plans)
-    wanted = [(WIDTH_OF.get(d, d), cases.tier_of(d, tier)) for d in dtypes]
+    dtypes, layouts, plans = tuple(dtypes), tuple(layouts), tuple(plans)
+    dense = (d for d in dtypes if d not in ELEMENTS)
+    wanted = [(WIDTH_OF.get(d, d), cases.tier_of(d, tier)) for d in dense]
     products = (key for key in ROUTES if len(key) == 4)
     found: list[Key] = [
         k for k in products if k[0] in layouts and k[1] in plans and k[2:] in wanted
     ]
+    found += [k for k in ROUTES if k[0] == "int4" and k[1] in layouts and k[2] in dtypes]
     if not found:
         raise OptionError(
             f"there is no route table of {', '.join(layouts)}, {', '.join(plans)}, "
-            f"{', '.join(' '.join(w) for w in wanted)}"
+            f"{', '.join(dtypes)}, tier {tier}"
         )
     return found
 
@@ -87,24 +95,36 @@ def tasks(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> li
     that they share operands, and that a run that was stopped has been everywhere.
     """
     keys = tuple(keys)
-    dtypes = {TABLES[key].dtypes[0] for key in keys}
-    drawn = {dtype: draw.shapes(count, seed, dtype) for dtype in dtypes}
+    drawn = {key: _drawn(key, count, seed) for key in keys}
     found: dict[Problem, Task] = {}
     for number in range(count):
         for key in keys:
-            dtype = TABLES[key].dtypes[0]
-            case = case_of(key, drawn[dtype][number])
-            m, n, k = case.product
-            if not draw.admitted(Shape(m, k, n), ITEMSIZE[dtype]):
+            case = drawn[key][number]
+            if case is None:
                 continue
-            align = measure.natural_alignment(case)
+            align = (
+                case.align if isinstance(case, int4.Int4Case) else measure.natural_alignment(case)
+            )
             task = Task(case, align, admissible(case, align, arch, sms))
             if task.kernels:
                 found.setdefault(task.problem, task)
     return list(found.values())
 
 
-def admissible(case: Case, align: tuple[int, int], arch: str, sms: int) -> tuple[str, ...]:
+def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
+    """The problems that a table is asked; None where one is too long or too large for it."""
+    dtype = TABLES[key].dtypes[0]
+    if key[0] == "int4":
+        return [int4.Int4Case(key[1], dtype, shape) for shape in int4.drawn(count, seed)]
+    found: list[Tuned | None] = []
+    for shape in draw.shapes(count, seed, dtype):
+        case = case_of(key, shape)
+        m, n, k = case.product
+        found.append(case if draw.admitted(Shape(m, k, n), ITEMSIZE[dtype]) else None)
+    return found
+
+
+def admissible(case: Tuned, align: tuple[int, int], arch: str, sms: int) -> tuple[str, ...]:
     """The routes, by name, that are correct for ``case``."""
     env = environment(case.table, case.product, align, sms)
     fitting = (r.name for r in ROUTES[case.table] if _runs(r, arch) and r.requires.evaluate(env))
@@ -151,19 +171,19 @@ class GpuMeter:
     def __init__(self, torch: Any, seed: int = 0) -> None:
         self._torch, self._seed = torch, seed
         self._timer = measure.Timer(torch)
-        self._operands: tuple[object, measure.Operands] | None = None
+        self._operands: tuple[object, measure.Operands | int4.Operands] | None = None
 
     def __call__(
-        self, case: Case, kernels: Sequence[str]
+        self, case: Tuned, kernels: Sequence[str]
     ) -> tuple[dict[str, float], dict[str, str]]:
         """As :data:`Meter`."""
-        operands = self._of(case)
-        out, expected = operands.empty(), None
+        out, ours = self._product(case)
+        expected = None
         work: dict[str, measure.Work] = {}
         wrong: dict[str, str] = {}
         for name in kernels:
-            out.fill_(float("nan"))
-            run = measure.ours(case, operands, out, name)
+            out.view(self._torch.uint8).fill_(0xFF)  # floats: NaN
+            run = ours(name)
             try:
                 run()
                 self._torch.cuda.synchronize()
@@ -178,15 +198,22 @@ class GpuMeter:
             work[name] = run
         return self._times(work), wrong
 
-    def _of(self, case: Case) -> measure.Operands:
+    def _product(self, case: Tuned) -> tuple[Any, Callable[[str], measure.Work]]:
+        """Memory for the result, and what makes the call that forces a kernel."""
         key = (case.product, case.dtype)
-        if self._operands is None or self._operands[0] != key:
-            self._operands = None  # so that memory is free for the next
-            self._operands = (
-                key,
-                measure.Operands(self._torch, case.product, self._seed, case.dtype),
-            )
-        return self._operands[1]
+        kept = self._operands[1] if self._operands and self._operands[0] == key else None
+        self._operands = None  # so that memory is free for the next
+        if isinstance(case, int4.Int4Case):
+            if not isinstance(kept, int4.Operands):
+                kept = int4.Operands(self._torch, case.shape, case.dtype, self._seed)
+            out, ours = kept.empty(), partial(kept.ours, case.layout)
+            self._operands = key, kept
+            return out, partial(ours, out)
+        if not isinstance(kept, measure.Operands):
+            kept = measure.Operands(self._torch, case.product, self._seed, case.dtype)
+        out = kept.empty()
+        self._operands = key, kept
+        return out, partial(measure.ours, case, kept, out)
 
     def _times(self, work: Mapping[str, measure.Work]) -> dict[str, float]:
         """All a few times, the better ones often, in turns."""
@@ -376,19 +403,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dtype",
-        type=_choices(tuple(DTYPES.values())),
+        type=_choices((*DTYPES.values(), *ELEMENTS)),
         default=["bf16"],
         metavar="LIST",
-        help=f"of {', '.join(DTYPES.values())} (bf16)",
+        help=f"of {', '.join((*DTYPES.values(), *ELEMENTS))} (bf16)",
     )
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
-    layouts, plans = ("NN", "NT", "TN", "TT"), ("rows", "batch")
+    plans = "rows", "batch"
     parser.add_argument(
         "--layout",
-        type=_choices(layouts),
-        default=list(layouts),
+        type=_choices(LAYOUTS),
+        default=list(LAYOUTS),
         metavar="LIST",
-        help=f"of {', '.join(layouts)} (all)",
+        help=f"of {', '.join(LAYOUTS)} (all)",
     )
     parser.add_argument(
         "--plan",

@@ -18,6 +18,7 @@ from ptxgen.errors import OptionError, PtxgenError
 _BENCHES = {
     "gemm": ("ptxgen.bench.gemm", "linear, linear_dgrad and linear_wgrad beside their peers"),
     "bmm": ("ptxgen.bench.bmm", "batches of products beside torch.bmm"),
+    "int4": ("ptxgen.bench.int4", "products of 4-bit integers beside torch._int_mm"),
     "kernels": ("ptxgen.bench.kernels", "every kernel that a problem admits, forced"),
     "routes": ("ptxgen.bench.routes", "which kernel serves which sizes (needs no GPU)"),
     "host": ("ptxgen.bench.host", "what a call costs the host, beside torch's own"),

@@ -66,6 +66,21 @@ EPILOGUES = ("identity", "bias", "relu", "gelu", "silu")
 BIASES = ("float32", "int32")
 WIDE = ("int32", "float32")
 """Results that are not packed: the sums, and what would be rounded."""
+STAIRS = {
+    "gelu": (
+        "0x1.563802p-1 0x1.96ca92p+0 0x1.41ea86p+1 0x1.c01a9ap+1 0x1.200042p+2 "
+        "0x1.6p+2 0x1.a00002p+2 0x1.ep+2 0x1.100002p+3 0x1.3p+3 0x1.500002p+3 0x1.7p+3 "
+        "0x1.900002p+3 0x1.bp+3 0x1.d00002p+3"
+    ),
+    "silu": (
+        "0x1.7a4898p-1 0x1.c22ab2p+0 0x1.561a08p+1 0x1.cc4a38p+1 0x1.230ceep+2 "
+        "0x1.616842p+2 0x1.a09e94p+2 0x1.e043aep+2 0x1.100e26p+3 0x1.3005d2p+3 "
+        "0x1.50026p+3 0x1.7000f4p+3 0x1.900064p+3 0x1.b00026p+3 0x1.d00012p+3"
+    ),
+}
+"""The activations that end in so few integers that they are stairs: the least numbers, as C++ and
+Python write them, whose activations are rounded to 1, 2, 3 .. 15. Below the first all give 0, NaN
+included. They follow from the activations' formulas, by a search; a test makes it again."""
 PACKED = "uint8"
 """The dtype of memory that holds packed elements."""
 

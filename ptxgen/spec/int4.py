@@ -25,6 +25,7 @@ from ptxgen.numerics import activation, int4
 from ptxgen.numerics.contract import Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, KernelSpec, check
+from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, MEANINGS
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
@@ -57,6 +58,10 @@ def space(dtype: str) -> Space:
             ("ALIGN_B", aligned),
         ),
     )
+
+
+def _power(x: int) -> bool:
+    return x > 0 and x & (x - 1) == 0
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,15 @@ class Int4Spec(KernelSpec):
     ldmatrix loads holds 8 of them, of which those in lower halves are one factor, those in upper
     halves another.
 
+    ``cluster_k`` CTAs of a cluster share the stages of a tile, and then its outputs: each
+    reads what the others have in their shared memory.
+
+    ``ahead``: words leave shared memory while those before them are multiplied, which costs
+    registers.
+
     ``widen``: how 4 bits become 8 (WIDENINGS). Shifted factors make 256 times the sum, which limits
-    K. ``copy``: see COPIES. CTAs walk over the tiles if there are more than fit a grid.
+    the k's of a warp. ``copy``: see COPIES. CTAs walk over the tiles if there are more than fit a
+    grid.
     """
 
     layout: str
@@ -110,6 +122,8 @@ class Int4Spec(KernelSpec):
     warps_n: int
     stages: int
     warps_k: int = 1
+    cluster_k: int = 1
+    ahead: bool = False
     copy: str = "vector"
     widen: str = "shift"
     ctas_per_sm: int = 1
@@ -121,6 +135,8 @@ class Int4Spec(KernelSpec):
     template: ClassVar[str] = "int4/gemm.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
+        "ahead": "whether words leave shared memory while those before them are multiplied",
+        "cluster_k": "CTAs of a cluster that share a tile's stages",
         "copy": "how operands reach shared memory",
         "layout": "how B is stored: rcr is [N, K], rrr [K, N]",
         "warps_k": "warps that share the k's of a stage",
@@ -142,10 +158,17 @@ class Int4Spec(KernelSpec):
             extent, unit = getattr(self, f"b{x}"), getattr(self, f"warps_{x}") * BLOCK
             what = f"warps_{x} x {BLOCK} divides b{x}"
             check(unit > 0 and extent % unit == 0, name, what, unit, extent)
+        check(self.cluster_k in (1, 2, 4, 8), name, "cluster_k", self.cluster_k, (1, 2, 4, 8))
+        clusters = self.cluster_k == 1 or ARCHITECTURES[self.min_arch].compute >= 90
+        check(clusters, name, "min_arch of clusters", self.min_arch, "sm_90")
         for side in (self.a, self.b):
             at_once = self.threads // side.vectors
             even = self.threads % side.vectors == 0 and side.rows % max(at_once, 1) == 0
             check(even, name, "rows copied at once divide a tile's", at_once, side.rows)
+            check(_power(at_once), name, "rows copied at once", at_once, "a power of two")
+            check(_power(side.vectors), name, "vectors of a row", side.vectors, "a power of two")
+        for what in ("warps_k", "blocks_n"):
+            check(_power(getattr(self, what)), name, what, getattr(self, what), "a power of two")
         arch = ARCHITECTURES[self.min_arch]
         for what, needed, there in (
             ("threads", self.threads, arch.threads_per_cta),
@@ -232,12 +255,37 @@ class Int4Spec(KernelSpec):
         return ceil_div(M, self.bm) * ceil_div(N, self.bn)
 
     @property
+    def steps(self) -> Expr:
+        """Stages of a CTA's reduction."""
+        return ceil_div(K, self.bk * self.cluster_k)
+
+    @property
     def grid(self) -> Expr:
-        return minimum(self.tiles, GRID_MAX)
+        bounded = minimum(self.tiles, GRID_MAX // self.cluster_k)
+        return bounded if self.cluster_k == 1 else bounded * self.cluster_k
+
+    @property
+    def effort(self) -> Effort:
+        items = minimum(M, self.bm) + minimum(N, self.bn)  # what is beyond them is not loaded
+        return Effort(
+            unit="mma8",
+            slots=self.ctas_per_sm,
+            ctas=self.tiles if self.cluster_k == 1 else self.tiles * self.cluster_k,
+            steps=self.steps,
+            products=self.steps * (self.bk * self.bm * self.bn),
+            loads=ceil_div(self.tiles * items * K, 2),
+            operands=ceil_div((M + N) * K, 2),
+            stores=ceil_div(M * N, 2),
+        )
+
+    @property
+    def waits(self) -> bool:
+        return True
 
     @property
     def context(self) -> Mapping[str, Any]:
-        return MappingProxyType({"activation": activation, "int4": sys.modules[__name__]})
+        own = sys.modules[__name__]
+        return MappingProxyType({"activation": activation, "int4": own, "numbers": int4})
 
     @property
     def abi(self) -> Abi:
@@ -260,8 +308,15 @@ class Int4Spec(KernelSpec):
         return self.element.product * self.scale
 
     @property
+    def k_max(self) -> int:
+        """The longest reduction whose accumulators, each of a warp's k's, do not overflow."""
+        alone = int4.SUM_MAX // self.largest
+        shared = alone * self.warps_k // self.bk * self.cluster_k * self.bk
+        return min(max(alone, shared), self.element.k_max)
+
+    @property
     def requires(self) -> Expr:
-        terms = [int4.SUM_MAX // self.largest >= K] if self.scale > 1 else []
+        terms = [self.k_max >= K] if self.k_max < self.element.k_max else []
         aligned = COPIES[self.copy]
         return all_of((*terms, *(a >= aligned for a in (ALIGN_A, ALIGN_B) if aligned > 1)))
 
@@ -270,13 +325,18 @@ class Int4Spec(KernelSpec):
         return (
             ("m0 + BM", ceil_div(M, self.bm) * self.bm, INDEX_MAX),
             ("n0 + BN", ceil_div(N, self.bn) * self.bn, INDEX_MAX),
-            ("k + BK - 1, and (step + STAGES) * BK", K + self.bk * self.stages, INDEX_MAX),
-            ("magnitude of an accumulator", K * self.largest, int4.SUM_MAX),
+            ("k + BK - 1, and (rank + 1) * BK", K + self.bk * self.cluster_k, INDEX_MAX),
+            ("step + STAGES", self.steps + self.stages, INDEX_MAX),
+            (
+                "magnitude of an accumulator",
+                minimum(K, self.steps * (self.bk // self.warps_k)) * self.largest,
+                int4.SUM_MAX,
+            ),
         )
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        return (Expect(f"mma.sync.aligned.{self.instruction}", ("*mma.*",)),)
+        return (Expect(f"mma.sync.aligned.{self.instruction}", ("*mma.*",)), *super().expects)
 
     @property
     def instruction(self) -> str:

@@ -337,7 +337,12 @@ class Int8Spec(Ring, _Elements, KernelSpec):
     @property
     def context(self) -> Mapping[str, Any]:
         return MappingProxyType(
-            {"activation": activation, "int4": problems, "int8": sys.modules[__name__]}
+            {
+                "activation": activation,
+                "int4": problems,
+                "int8": sys.modules[__name__],
+                "numbers": int4,
+            }
         )
 
     @property

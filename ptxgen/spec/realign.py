@@ -34,7 +34,7 @@ from ptxgen.spec.effort import Effort
 
 VECTOR = 16
 """Bytes of a vector: what is copied at a time, and what rows of a copy are aligned to."""
-_ELEMENTS = {2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
+_ELEMENTS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
 
 
 def pitch(columns: Expr, size: int) -> Expr:
@@ -86,11 +86,11 @@ class RealignSpec(KernelSpec):
 
     @property
     def dtype(self) -> str:
-        """Untyped, as PTX calls it: "b16", "b32" or "b64"."""
+        """Untyped, as PTX calls it: "b8" to "b64"."""
         return f"b{8 * self.size}"
 
     def of(self, dtype: str) -> Self:
-        return replace(self, size=ITEMSIZE[dtype])
+        return replace(self, size=ITEMSIZE.get(dtype, self.size))  # packed ones are of bytes
 
     @property
     def element(self) -> str:

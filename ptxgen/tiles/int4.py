@@ -1,26 +1,79 @@
-"""The tables of products of 4-bit integers, one for each layout and dtype, taken in order.
+"""The tables of products of 4-bit integers, one for each layout and dtype.
 
-- *few rows*, or few outputs: B streams past once; warps share the k's of narrow tiles;
-- *many, on Hopper*: operands become bytes in scratch memory first, and wgmma multiplies these;
-- *many*: the largest tile that still gives every SM one;
-- operands off 16 bytes, and reductions so long that shifted factors would overflow.
+Which kernel serves a problem is decided by predicted times (:mod:`ptxgen.tiles.tunings`). Regimes:
+
+- *few rows*, or few outputs: B streams past once; warps share the k's of narrow tiles, and CTAs of
+  a cluster those of a tile, so that all SMs load;
+- *many*: large tiles; where they are fewer than SMs, clusters share each;
+- *many, on Hopper*: wgmma multiplies bytes. A becomes bytes in scratch memory first; B in
+  registers or, where rows are many, in scratch memory, too;
+- operands off 16 bytes: copied first, or byte by byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
-from ptxgen.expr import Expr, ceil_div
+from ptxgen.expr import ceil_div
 from ptxgen.numerics.contract import K, M, N
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
-from ptxgen.spec import SMS, Key, Route, RouteTable, Step
+from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.int4 import Int4Spec, space
 from ptxgen.spec.int8 import Int8Spec, PackedSpec, UnpackSpec, UnpackTurnedSpec, pitch
+from ptxgen.tiles.realign import copying
+
+# bm, bn, bk, warps_m, warps_n, stages; warps_k; sizes of clusters; whether words are loaded ahead.
+TILES = (
+    ((32, 32, 512, 1, 1, 4), 8, (1, 2), False, "few rows or few outputs"),
+    ((32, 64, 512, 1, 1, 4), 8, (1, 2), False, "few rows"),
+    ((32, 128, 256, 1, 2, 4), 4, (1, 2, 4), False, "few rows, many columns"),
+    ((64, 128, 256, 2, 2, 4), 1, (1, 2), True, "some rows"),
+    ((128, 128, 256, 2, 2, 3), 1, (1, 2), True, "many outputs"),
+)
 
 
-def _tiles(bm: int, bn: int) -> Expr:
-    return ceil_div(M, bm) * ceil_div(N, bn)
+def _table(layout: str, dtype: str) -> RouteTable:
+    return RouteTable(space(dtype), tuple(_routes(layout, dtype)), (dtype,))
+
+
+def _routes(layout: str, dtype: str) -> Iterator[Route]:
+    # Without a sign, a factor is its value as soon as it stands alone.
+    widen = "shift" if ELEMENTS[dtype].low < 0 else "extend"
+    alone = []
+    for sizes, warps_k, clusters, ahead, reason in TILES:
+        for cluster_k in clusters:
+            kernel = Int4Spec(
+                layout,
+                *sizes,
+                warps_k=warps_k,
+                cluster_k=cluster_k,
+                ahead=ahead,
+                widen=widen,
+                ctas_per_sm=2,
+                dtype=dtype,
+                min_arch="sm_80" if cluster_k == 1 else "sm_90",
+            )
+            shared = f"; {cluster_k} CTAs share a tile's k's" if cluster_k > 1 else ""
+            yield Route((kernel,), reason=reason + shared)
+            if cluster_k == 1:
+                alone.append(kernel)
+    yield from _hopper(layout, dtype)
+    for kernel in (alone[0], alone[-1]):
+        yield from _realigned(kernel)
+    rest = Int4Spec(layout, 64, 64, 128, 2, 2, 2, copy="bytes", widen="extend", dtype=dtype)
+    yield Route((rest,), reason="everything else: any alignment, the longest reductions")
+
+
+def _hopper(layout: str, dtype: str) -> Iterator[Route]:
+    for bm, stages, slots, registers in ((128, 4, 2, 208), (64, 5, 2, 0)):
+        few = PackedSpec(
+            bm, 128, 128, 1, stages, ctas_per_sm=slots, registers=registers, dtype=dtype,
+            layout=layout,
+        )  # fmt: skip
+        yield Route(_packed(few), reason=f"{bm} rows: A unpacked first")
+    many = Int8Spec(128, 256, 128, 2, 4, cluster_m=2, registers=232, dtype=dtype)
+    yield Route(_unpacked(layout, many), reason="many outputs: unpacked first")
 
 
 def _unpacked(layout: str, kernel: Int8Spec) -> tuple[Step, Step]:
@@ -38,35 +91,13 @@ def _packed(kernel: PackedSpec) -> tuple[Step, Step]:
     return Step(first, making), Step(kernel, {"a": "a_bytes"}, {"LDA": pitch(K)})
 
 
-def _table(layout: str, dtype: str) -> RouteTable:
-    # Without a sign, a factor is its value as soon as it stands alone.
-    widen = "shift" if ELEMENTS[dtype].low < 0 else "extend"
-
-    few, large, middle = (
-        Int4Spec(layout, *sizes, warps_k=warps_k, widen=widen, ctas_per_sm=ctas, dtype=dtype)
-        for sizes, warps_k, ctas in (
-            ((32, 32, 512, 1, 1, 4), 8, 1),
-            ((128, 128, 256, 2, 2, 3), 1, 2),
-            ((64, 64, 256, 2, 2, 4), 1, 3),
-        )
-    )
-    rest = Int4Spec(layout, 64, 64, 128, 2, 2, 2, copy="bytes", widen="extend", dtype=dtype)
-    wide = Int8Spec(128, 256, 128, consumers=2, stages=4, cluster_m=2, registers=232, dtype=dtype)
-    return RouteTable(
-        space(dtype),
-        (
-            Route((few,), (M <= 32) | (_tiles(64, 64) < SMS), "few rows or few outputs"),
-            Route(
-                _unpacked(layout, wide),
-                (M >= 512) & (_tiles(128, 256) >= SMS),
-                "many outputs: unpacked first",
-            ),
-            Route((large,), _tiles(128, 128) >= SMS, "many outputs"),
-            Route((middle,), reason="outputs for small tiles"),
-            Route((rest,), reason="everything else: any alignment, the longest reductions"),
-        ),
-        (dtype,),
-    )
+def _realigned(kernel: Int4Spec) -> Iterator[Route]:
+    bytes_k, bytes_n = ceil_div(K, 2), ceil_div(N, 2)
+    stored = {"a": (M, bytes_k), "b": (N, bytes_k) if kernel.layout == "rcr" else (K, bytes_n)}
+    # Where both are along k, what is off in one is nearly always so in the other.
+    for copied in ("ab",) if kernel.layout == "rcr" else ("a", "b", "ab"):
+        reason = f"{' and '.join(copied.upper())} off 16 bytes: copied first"
+        yield Route(copying({x: stored[x] for x in copied}, 1, kernel), reason=reason)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {

@@ -6,7 +6,7 @@ up to half of its speed. Which is less is predicted, as all times are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ptxgen.expr import Expr, const
 from ptxgen.numerics.contract import ITEMSIZE, K, M, N
@@ -18,12 +18,22 @@ ALIGN = {"a": ALIGN_A, "b": ALIGN_B}
 
 def realigned(operands: str, kernel: GemmSpec, *then: KernelSpec) -> tuple[Step | KernelSpec, ...]:
     """``kernel``, and those behind it, on copies of ``operands`` ("a", "b" or "ab")."""
-    size = ITEMSIZE[kernel.dtype]
     stored = {"a": (M, K), "b": (K, N)}
+    copied = {
+        x: stored[x] if kernel.layout["ab".index(x)] == "N" else stored[x][::-1] for x in operands
+    }
+    return *copying(copied, ITEMSIZE[kernel.dtype], kernel), *then
+
+
+def copying(
+    matrices: Mapping[str, tuple[Expr, Expr]], size: int, kernel: KernelSpec
+) -> tuple[Step, Step]:
+    """``kernel`` on copies of ``matrices``: their rows and columns, of elements of ``size`` bytes,
+    by the names of its operands.
+    """
     copying: tuple[dict[str, str], dict[str, Expr]] = {}, {}
     reading: tuple[dict[str, str], dict[str, Expr]] = {}, {}
-    for i, x in enumerate(operands):
-        rows, cols = stored[x] if kernel.layout["ab".index(x)] == "N" else stored[x][::-1]
+    for i, (x, (rows, cols)) in enumerate(matrices.items()):
         copy = f"{x}_realigned"
         copying[0].update({f"x{i}": x, f"ldx{i}": f"ld{x}", f"y{i}": copy})
         copying[1].update({f"ROWS{i}": rows, f"COLS{i}": cols})
@@ -31,7 +41,7 @@ def realigned(operands: str, kernel: GemmSpec, *then: KernelSpec) -> tuple[Step 
         reading[1].update(
             {f"ALIGN_{x.upper()}": const(VECTOR), f"LD{x.upper()}": pitch(cols, size)}
         )
-    return Step(RealignSpec(size, len(operands)), *copying), Step(kernel, *reading), *then
+    return Step(RealignSpec(size, len(matrices)), *copying), Step(kernel, *reading)
 
 
 def routes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -341,6 +342,36 @@ def products() -> Iterator[Case]:
     yield from _others()
 
 
+def integers() -> Iterator[Case]:
+    """Products of 8-bit integers, signed or not: any sums, which wrap, and the largest products."""
+    for a, b in itertools.product(("s8", "u8"), repeat=2):
+        for kind in ("any", "ends"):
+            kernel = Kernel(f"mma.{a}.{b}.{kind}", 128)
+            registers = [kernel.load("b32") for _ in range(10)]
+            left, right, sums = (
+                ", ".join(r) for r in (registers[:4], registers[4:6], registers[6:])
+            )
+            kernel(
+                f"mma.sync.aligned.m16n8k32.row.col.s32.{a}.{b}.s32 "
+                f"{{{sums}}}, {{{left}}}, {{{right}}}, {{{sums}}};"
+            )
+            for register in registers[6:]:
+                kernel.store("s32", register)
+
+            def columns(name: str = kernel.name, ends: bool = kind == "ends") -> list[Array]:
+                random = Random(name)
+                words = np.split(random.words(1280), 10)
+                if ends:  # bytes of 0x00, 0x7f, 0x80, 0xff
+                    two = [w & _U(0x01010101) for w in words]
+                    words = [
+                        (t * _U(0x7F)) ^ ((w >> _U(1) & _U(0x01010101)) * _U(0x80))
+                        for t, w in zip(two, words, strict=True)
+                    ]
+                return [view(w, "u32") for w in words]
+
+            yield kernel.case("mma8", columns)
+
+
 def _others() -> Iterator[Case]:
     """Shapes and types that no kernel of ours uses."""
     for t in ("bf16", "f16"):
@@ -403,3 +434,4 @@ def cases() -> Iterator[Case]:
     """All of them."""
     yield from moves()
     yield from products()
+    yield from integers()

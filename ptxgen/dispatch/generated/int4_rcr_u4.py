@@ -8,54 +8,253 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
+SOME_1 = frozenset(("sm_90",))
 
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    operands = -(-((m + n) * k) // 2)
+    stores = -(-(m * n) // 2)
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 0: few rows or few outputs
-    if align_a >= 16 and align_b >= 16 and (m <= 32 or tiles_64x64 < sms):
-        choice = Choice(0, ("int4_rcr_u4_32x32x512_d1bff0",), (min(tiles_32x32, 2147483647),), ())
-        yield Candidate(0.0, choice)
-        return
+    if align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x32x512_93f1af", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(0, ("int4_rcr_u4_32x32x512_93f1af",), (min(tiles_32x32, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 1: few rows or few outputs; 2 CTAs share a tile's k's
+    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x32x512_604b2b", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
+            -(-k // 1024) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            1, ("int4_rcr_u4_32x32x512_604b2b",), (min(tiles_32x32, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 2: few rows
+    if align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x64x512_01d5ce", "mma8", 2, sms, tiles_32x64, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(2, ("int4_rcr_u4_32x64x512_01d5ce",), (min(tiles_32x64, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 3: few rows; 2 CTAs share a tile's k's
+    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x64x512_8f09ad", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 1024),
+            -(-k // 1024) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            3, ("int4_rcr_u4_32x64x512_8f09ad",), (min(tiles_32x64, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 4: few rows, many columns
+    if align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x128x256_cb9c87", "mma8", 2, sms, tiles_32x128, -(-k // 256),
+            -(-k // 256) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(4, ("int4_rcr_u4_32x128x256_cb9c87",), (min(tiles_32x128, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 5: few rows, many columns; 2 CTAs share a tile's k's
+    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x128x256_13705e", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            5, ("int4_rcr_u4_32x128x256_13705e",), (min(tiles_32x128, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 6: few rows, many columns; 4 CTAs share a tile's k's
+    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_32x128x256_5cc7e4", "mma8", 2, sms, tiles_32x128 * 4, -(-k // 1024),
+            -(-k // 1024) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            6, ("int4_rcr_u4_32x128x256_5cc7e4",), (min(tiles_32x128, 536870911) * 4,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 7: some rows
+    if align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_64x128x256_3e4603", "mma8", 2, sms, tiles_64x128, -(-k // 256),
+            -(-k // 256) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(7, ("int4_rcr_u4_64x128x256_3e4603",), (min(tiles_64x128, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 8: some rows; 2 CTAs share a tile's k's
+    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_64x128x256_13f355", "mma8", 2, sms, tiles_64x128 * 2, -(-k // 512),
+            -(-k // 512) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            8, ("int4_rcr_u4_64x128x256_13f355",), (min(tiles_64x128, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 9: many outputs
+    if align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_128x128x256_af215d", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            9, ("int4_rcr_u4_128x128x256_af215d",), (min(tiles_128x128, 2147483647),), (),
+        )
+        yield Candidate(us, choice)
+    # 10: many outputs; 2 CTAs share a tile's k's
+    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rcr_u4_128x128x256_d97f35", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
+            -(-k // 512) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            10, ("int4_rcr_u4_128x128x256_d97f35",), (min(tiles_128x128, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    operands_1 = m * -(-k // 2)
+    stores_1 = 2 * (m * -(-k // 2))
+    operands_2 = m * k + n * -(-k // 2)
+    pieces_m_k32 = m * -(-k // 32)
+    pieces_n_k2 = n * -(-k // 2)
+    # 11: 128 rows: A unpacked first
+    if (
+        arch in SOME_1
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and tiles_128x128 + sms * 2 <= 4294967295 and align_b >= 16
+        and k <= 9544371
+    ):
+        us = time(
+            "unpack_u4_67d960", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "packed_rcr_u4_128x128x128_a14d49", "wgmma8", 2, sms, tiles_128x128 * 1, -(-k // 128),
+            k * 16384, tiles_128x128 * k * 192, operands_2, stores,
+        )
+        choice = Choice(
+            11, ("unpack_u4_67d960", "packed_rcr_u4_128x128x128_a14d49"),
+            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_128x128, sms * 2) * 1),
+            (m * (max(-(-k // 128), 1) * 128),),
+        )
+        yield Candidate(us, choice)
+    # 12: 64 rows: A unpacked first
+    if (
+        arch in SOME_1
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 1 and m + 64 <= 2147483647
+        and n + 128 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295 and align_b >= 16
+        and k <= 9544371
+    ):
+        us = time(
+            "unpack_u4_67d960", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "packed_rcr_u4_64x128x128_855f9f", "wgmma8", 2, sms, tiles_64x128 * 1, -(-k // 128),
+            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
+        )
+        choice = Choice(
+            12, ("unpack_u4_67d960", "packed_rcr_u4_64x128x128_855f9f"),
+            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms * 2) * 1),
+            (m * (max(-(-k // 128), 1) * 128),),
+        )
+        yield Candidate(us, choice)
+    operands_3 = (m + n) * -(-k // 2)
+    stores_2 = 2 * ((m + n) * -(-k // 2))
+    operands_4 = (m + n) * k
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
     pieces_m_k16 = m * -(-k // 16)
     pieces_n_k16 = n * -(-k // 16)
-    # 1: many outputs: unpacked first
+    # 13: many outputs: unpacked first
     if (
-        arch in SOME_0
+        arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824
         and n * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 2 and m + 256 <= 2147483647
-        and n + 256 <= 2147483647 and tiles_256x256 + sms // 2 <= 4294967295 and m >= 512
-        and sms <= tiles_128x256
+        and n + 256 <= 2147483647 and tiles_256x256 + sms // 2 <= 4294967295
     ):
+        us = time(
+            "unpack_u4_d3ef8e", "fma", 8, sms,
+            -(-(pieces_m_k16 * 1) // 1024) + -(-(pieces_n_k16 * 1) // 1024), 1, 0, operands_3,
+            operands_3, stores_2,
+        )
+        us += time(
+            "int8_u4_128x256x128_2ed135", "wgmma8", 1, sms, tiles_256x256 * 2, -(-k // 128),
+            k * 32768, tiles_256x256 * k * 512, operands_4, stores,
+        )
         choice = Choice(
-            1, ("unpack_u4_d3ef8e", "int8_u4_128x256x128_2ed135"),
+            13, ("unpack_u4_d3ef8e", "int8_u4_128x256x128_2ed135"),
             (
                 -(-(pieces_m_k16 * 1) // 1024) + -(-(pieces_n_k16 * 1) // 1024),
                 min(tiles_256x256, sms // 2) * 2,
             ), (m * (max(-(-k // 128), 1) * 128), n * (max(-(-k // 128), 1) * 128)),
         )
-        yield Candidate(0.0, choice)
-        return
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: many outputs
-    if align_a >= 16 and align_b >= 16 and sms <= tiles_128x128:
-        choice = Choice(
-            2, ("int4_rcr_u4_128x128x256_4c4f41",), (min(tiles_128x128, 2147483647),), (),
+        yield Candidate(us, choice)
+    operands_5 = 0 + m * -(-k // 32) * 16 + n * -(-k // 32) * 16
+    pieces_n_k32 = n * -(-k // 32)
+    # 14: A and B off 16 bytes: copied first
+    if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824:
+        us = time(
+            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
+            1, 0, operands_5, operands_5, operands_5,
         )
-        yield Candidate(0.0, choice)
-        return
-    # 3: outputs for small tiles
-    if align_a >= 16 and align_b >= 16:
-        choice = Choice(3, ("int4_rcr_u4_64x64x256_527318",), (min(tiles_64x64, 2147483647),), ())
-        yield Candidate(0.0, choice)
-        return
-    # 4: everything else: any alignment, the longest reductions
-    choice = Choice(4, ("int4_rcr_u4_64x64x128_83cf3e",), (min(tiles_64x64, 2147483647),), ())
-    yield Candidate(0.0, choice)
+        us += time(
+            "int4_rcr_u4_32x32x512_93f1af", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(
+            14, ("realign_b8x2_d1c3d8", "int4_rcr_u4_32x32x512_93f1af"),
+            (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_32x32, 2147483647)),
+            (pieces_m_k32 * 16, pieces_n_k32 * 16),
+        )
+        yield Candidate(us, choice)
+    # 15: A and B off 16 bytes: copied first
+    if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824:
+        us = time(
+            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
+            1, 0, operands_5, operands_5, operands_5,
+        )
+        us += time(
+            "int4_rcr_u4_128x128x256_af215d", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            15, ("realign_b8x2_d1c3d8", "int4_rcr_u4_128x128x256_af215d"),
+            (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_128x128, 2147483647)),
+            (pieces_m_k32 * 16, pieces_n_k32 * 16),
+        )
+        yield Candidate(us, choice)
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 16: everything else: any alignment, the longest reductions
+    us = time(
+        "int4_rcr_u4_64x64x128_2c6ce9", "mma8", 1, sms, tiles_64x64, -(-k // 128),
+        -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
+        stores,
+    )
+    choice = Choice(16, ("int4_rcr_u4_64x64x128_2c6ce9",), (min(tiles_64x64, 2147483647),), ())
+    yield Candidate(us, choice)

@@ -8,52 +8,317 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
+SOME_1 = frozenset(("sm_90",))
 
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    operands = -(-((m + n) * k) // 2)
+    stores = -(-(m * n) // 2)
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 0: few rows or few outputs
-    if k <= 131071 and align_a >= 16 and align_b >= 16 and (m <= 32 or tiles_64x64 < sms):
-        choice = Choice(0, ("int4_rrr_s4_32x32x512_6d8a20",), (min(tiles_32x32, 2147483647),), ())
-        yield Candidate(0.0, choice)
-        return
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    if k <= 1048064 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(0, ("int4_rrr_s4_32x32x512_4e8cf1",), (min(tiles_32x32, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 1: few rows or few outputs; 2 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x32x512_b66370", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
+            -(-k // 1024) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            1, ("int4_rrr_s4_32x32x512_b66370",), (min(tiles_32x32, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 2: few rows
+    if k <= 1048064 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x64x512_0d89a2", "mma8", 2, sms, tiles_32x64, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(2, ("int4_rrr_s4_32x64x512_0d89a2",), (min(tiles_32x64, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 3: few rows; 2 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x64x512_c25d13", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 1024),
+            -(-k // 1024) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            3, ("int4_rrr_s4_32x64x512_c25d13",), (min(tiles_32x64, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 4: few rows, many columns
+    if k <= 524032 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x128x256_a7f786", "mma8", 2, sms, tiles_32x128, -(-k // 256),
+            -(-k // 256) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(4, ("int4_rrr_s4_32x128x256_a7f786",), (min(tiles_32x128, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 5: few rows, many columns; 2 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 1048064 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x128x256_1de239", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            5, ("int4_rrr_s4_32x128x256_1de239",), (min(tiles_32x128, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    # 6: few rows, many columns; 4 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_32x128x256_a51428", "mma8", 2, sms, tiles_32x128 * 4, -(-k // 1024),
+            -(-k // 1024) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            6, ("int4_rrr_s4_32x128x256_a51428",), (min(tiles_32x128, 536870911) * 4,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 7: some rows
+    if k <= 131071 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_64x128x256_3f44fc", "mma8", 2, sms, tiles_64x128, -(-k // 256),
+            -(-k // 256) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(7, ("int4_rrr_s4_64x128x256_3f44fc",), (min(tiles_64x128, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 8: some rows; 2 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 261632 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_64x128x256_8e1ef3", "mma8", 2, sms, tiles_64x128 * 2, -(-k // 512),
+            -(-k // 512) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            8, ("int4_rrr_s4_64x128x256_8e1ef3",), (min(tiles_64x128, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 9: many outputs
+    if k <= 131071 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            9, ("int4_rrr_s4_128x128x256_95cd7e",), (min(tiles_128x128, 2147483647),), (),
+        )
+        yield Candidate(us, choice)
+    # 10: many outputs; 2 CTAs share a tile's k's
+    if arch in SOME_0 and k <= 261632 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_s4_128x128x256_2ca31a", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
+            -(-k // 512) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            10, ("int4_rrr_s4_128x128x256_2ca31a",), (min(tiles_128x128, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    operands_1 = m * -(-k // 2)
+    stores_1 = 2 * (m * -(-k // 2))
+    operands_2 = m * k + n * -(-k // 2)
     pieces_m_k16 = m * -(-k // 16)
-    tiles_k128_n128 = -(-k // 128) * -(-n // 128)
-    # 1: many outputs: unpacked first
+    pieces_n_k2 = n * -(-k // 2)
+    # 11: 128 rows: A unpacked first
     if (
-        arch in SOME_0
+        arch in SOME_1
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and tiles_128x128 + sms * 2 <= 4294967295 and align_b >= 16
+        and k <= 2097151
+    ):
+        us = time(
+            "unpack_s4_6e120d", "fma", 8, sms, -(-(pieces_m_k16 * 1) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "packed_rrr_s4_128x128x128_72aec1", "wgmma8", 2, sms, tiles_128x128 * 1, -(-k // 128),
+            k * 16384, tiles_128x128 * k * 192, operands_2, stores,
+        )
+        choice = Choice(
+            11, ("unpack_s4_6e120d", "packed_rrr_s4_128x128x128_72aec1"),
+            (-(-(pieces_m_k16 * 1) // 1024), min(tiles_128x128, sms * 2) * 1),
+            (m * (max(-(-k // 128), 1) * 128),),
+        )
+        yield Candidate(us, choice)
+    # 12: 64 rows: A unpacked first
+    if (
+        arch in SOME_1
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 1 and m + 64 <= 2147483647
+        and n + 128 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295 and align_b >= 16
+        and k <= 2097151
+    ):
+        us = time(
+            "unpack_s4_6e120d", "fma", 8, sms, -(-(pieces_m_k16 * 1) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "packed_rrr_s4_64x128x128_e33c2b", "wgmma8", 2, sms, tiles_64x128 * 1, -(-k // 128),
+            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
+        )
+        choice = Choice(
+            12, ("unpack_s4_6e120d", "packed_rrr_s4_64x128x128_e33c2b"),
+            (-(-(pieces_m_k16 * 1) // 1024), min(tiles_64x128, sms * 2) * 1),
+            (m * (max(-(-k // 128), 1) * 128),),
+        )
+        yield Candidate(us, choice)
+    operands_3 = (m + n) * -(-k // 2)
+    stores_2 = 2 * ((m + n) * -(-k // 2))
+    operands_4 = (m + n) * k
+    tiles_256x256 = -(-m // 256) * -(-n // 256)
+    tiles_k128_n128 = -(-k // 128) * -(-n // 128)
+    # 13: many outputs: unpacked first
+    if (
+        arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824
         and n * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 2 and m + 256 <= 2147483647
-        and n + 256 <= 2147483647 and tiles_256x256 + sms // 2 <= 4294967295 and m >= 512
-        and sms <= tiles_128x256
+        and n + 256 <= 2147483647 and tiles_256x256 + sms // 2 <= 4294967295
     ):
+        us = time(
+            "unpack_turned_s4_0bc2b6", "fma", 8, sms,
+            -(-(pieces_m_k16 * 1) // 1024) + tiles_k128_n128, 1, 0, operands_3, operands_3,
+            stores_2,
+        )
+        us += time(
+            "int8_s4_128x256x128_fac3ac", "wgmma8", 1, sms, tiles_256x256 * 2, -(-k // 128),
+            k * 32768, tiles_256x256 * k * 512, operands_4, stores,
+        )
         choice = Choice(
-            1, ("unpack_turned_s4_0bc2b6", "int8_s4_128x256x128_fac3ac"),
+            13, ("unpack_turned_s4_0bc2b6", "int8_s4_128x256x128_fac3ac"),
             (-(-(pieces_m_k16 * 1) // 1024) + tiles_k128_n128, min(tiles_256x256, sms // 2) * 2),
             (m * (max(-(-k // 128), 1) * 128), n * (max(-(-k // 128), 1) * 128)),
         )
-        yield Candidate(0.0, choice)
-        return
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: many outputs
-    if k <= 131071 and align_a >= 16 and align_b >= 16 and sms <= tiles_128x128:
-        choice = Choice(
-            2, ("int4_rrr_s4_128x128x256_144284",), (min(tiles_128x128, 2147483647),), (),
+        yield Candidate(us, choice)
+    operands_5 = 0 + m * -(-k // 32) * 16
+    pieces_m_k32 = m * -(-k // 32)
+    # 14: A off 16 bytes: copied first
+    if pieces_m_k32 * 16 <= 1073741824 and k <= 1048064 and align_b >= 16:
+        us = time(
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_5,
+            operands_5, operands_5,
         )
-        yield Candidate(0.0, choice)
-        return
-    # 3: outputs for small tiles
-    if k <= 131071 and align_a >= 16 and align_b >= 16:
-        choice = Choice(3, ("int4_rrr_s4_64x64x256_533042",), (min(tiles_64x64, 2147483647),), ())
-        yield Candidate(0.0, choice)
-        return
-    # 4: everything else: any alignment, the longest reductions
-    choice = Choice(4, ("int4_rrr_s4_64x64x128_6a25b9",), (min(tiles_64x64, 2147483647),), ())
-    yield Candidate(0.0, choice)
+        us += time(
+            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(
+            14, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_4e8cf1"),
+            (-(-pieces_m_k32 // 512), min(tiles_32x32, 2147483647)), (pieces_m_k32 * 16,),
+        )
+        yield Candidate(us, choice)
+    operands_6 = 0 + k * -(-n // 32) * 16
+    pieces_k_n32 = k * -(-n // 32)
+    # 15: B off 16 bytes: copied first
+    if pieces_k_n32 * 16 <= 1073741824 and k <= 1048064 and align_a >= 16:
+        us = time(
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_6,
+            operands_6, operands_6,
+        )
+        us += time(
+            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(
+            15, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_4e8cf1"),
+            (-(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)), (pieces_k_n32 * 16,),
+        )
+        yield Candidate(us, choice)
+    operands_7 = 0 + m * -(-k // 32) * 16 + k * -(-n // 32) * 16
+    # 16: A and B off 16 bytes: copied first
+    if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824 and k <= 1048064:
+        us = time(
+            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
+            1, 0, operands_7, operands_7, operands_7,
+        )
+        us += time(
+            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(
+            16, ("realign_b8x2_d1c3d8", "int4_rrr_s4_32x32x512_4e8cf1"),
+            (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)),
+            (pieces_m_k32 * 16, pieces_k_n32 * 16),
+        )
+        yield Candidate(us, choice)
+    # 17: A off 16 bytes: copied first
+    if pieces_m_k32 * 16 <= 1073741824 and k <= 131071 and align_b >= 16:
+        us = time(
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_5,
+            operands_5, operands_5,
+        )
+        us += time(
+            "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            17, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
+            (-(-pieces_m_k32 // 512), min(tiles_128x128, 2147483647)), (pieces_m_k32 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 18: B off 16 bytes: copied first
+    if pieces_k_n32 * 16 <= 1073741824 and k <= 131071 and align_a >= 16:
+        us = time(
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_6,
+            operands_6, operands_6,
+        )
+        us += time(
+            "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            18, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
+            (-(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)), (pieces_k_n32 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 19: A and B off 16 bytes: copied first
+    if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824 and k <= 131071:
+        us = time(
+            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
+            1, 0, operands_7, operands_7, operands_7,
+        )
+        us += time(
+            "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            19, ("realign_b8x2_d1c3d8", "int4_rrr_s4_128x128x256_95cd7e"),
+            (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)),
+            (pieces_m_k32 * 16, pieces_k_n32 * 16),
+        )
+        yield Candidate(us, choice)
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 20: everything else: any alignment, the longest reductions
+    us = time(
+        "int4_rrr_s4_64x64x128_0a50d0", "mma8", 1, sms, tiles_64x64, -(-k // 128),
+        -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
+        stores,
+    )
+    choice = Choice(20, ("int4_rrr_s4_64x64x128_0a50d0",), (min(tiles_64x64, 2147483647),), ())
+    yield Candidate(us, choice)

@@ -15,7 +15,7 @@ def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    chunk = max(1, min(k, -(-k // 4 // 16) * 16 if n <= 2048 and k >= 2048 else k))
+    chunk = max(1, min(k, -(-k // 64) * 16 if n <= 2048 and k >= 2048 else k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 8
     stores = m * n * 8

@@ -46,9 +46,6 @@ class Operand:
     itemsize: int = 2
     """Bytes of an element; 2 where it is not contiguous along the reduction."""
 
-    halves: ClassVar[str] = ""
-    """What a coordinate of elements becomes along rows, where two are a byte."""
-
     @property
     def width(self) -> int:
         """Elements of a panel's row."""
@@ -141,7 +138,6 @@ class Packed:
     panels: int
 
     name: ClassVar[str] = "b"
-    halves: ClassVar[str] = " / 2"
     share: ClassVar[int] = 1
     whole_panels: ClassVar[bool] = True
     width: ClassVar[int] = 64
@@ -180,8 +176,6 @@ class Ring:
     bn: int
     consumers: int
     stages: int
-    cluster_m: int
-    cluster_n: int
     ctas_per_sm: int
     registers: int
     min_arch: str
@@ -190,6 +184,10 @@ class Ring:
 
         @property
         def name(self) -> str: ...
+        @property
+        def cluster_m(self) -> int: ...
+        @property
+        def cluster_n(self) -> int: ...
         @property
         def a(self) -> Operand: ...
         @property

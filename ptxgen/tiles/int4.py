@@ -5,8 +5,7 @@ Which kernel serves a problem is decided by predicted times (:mod:`ptxgen.tiles.
 - *few rows*, or few outputs: B streams past once; warps share the k's of narrow tiles, and CTAs of
   a cluster those of a tile, so that all SMs load;
 - *many*: large tiles; where they are fewer than SMs, clusters share each;
-- *many, on Hopper*: wgmma multiplies bytes. A becomes bytes in scratch memory first; B in
-  registers or, where rows are many, in scratch memory, too;
+- *many rows, on Hopper*: wgmma multiplies bytes, which A becomes first;
 - operands off 16 bytes: copied first, or byte by byte.
 """
 
@@ -20,7 +19,7 @@ from ptxgen.numerics.contract import K, M, N
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
 from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.int4 import Int4Spec, space
-from ptxgen.spec.int8 import Int8Spec, PackedSpec, UnpackSpec, UnpackTurnedSpec, pitch
+from ptxgen.spec.packed import PackedSpec, UnpackSpec, pitch
 from ptxgen.tiles.realign import copying
 
 # bm, bn, bk, warps_m, warps_n, stages; warps_k; sizes of clusters; whether words are loaded ahead.
@@ -58,37 +57,31 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
             yield Route((kernel,), reason=reason + shared)
             if cluster_k == 1:
                 alone.append(kernel)
-    yield from _hopper(layout, dtype)
+    yield from _packed(layout, dtype)
     for kernel in (alone[0], alone[-1]):
         yield from _realigned(kernel)
     rest = Int4Spec(layout, 64, 64, 128, 2, 2, 2, copy="bytes", widen="extend", dtype=dtype)
     yield Route((rest,), reason="everything else: any alignment, the longest reductions")
 
 
-def _hopper(layout: str, dtype: str) -> Iterator[Route]:
-    for bm, stages, slots, registers in ((128, 4, 2, 208), (64, 5, 2, 0)):
-        few = PackedSpec(
-            bm, 128, 128, 1, stages, ctas_per_sm=slots, registers=registers, dtype=dtype,
-            layout=layout,
-        )  # fmt: skip
-        yield Route(_packed(few), reason=f"{bm} rows: A unpacked first")
-    many = Int8Spec(128, 256, 128, 2, 4, cluster_m=2, registers=232, dtype=dtype)
-    yield Route(_unpacked(layout, many), reason="many outputs: unpacked first")
-
-
-def _unpacked(layout: str, kernel: Int8Spec) -> tuple[Step, Step]:
-    """``kernel``, behind the step that makes bytes of both operands."""
-    first = (UnpackSpec if layout == "rcr" else UnpackTurnedSpec)(kernel.dtype)
-    copies = {"a": "a_bytes", "b": "b_bytes"}
-    making = {"x0": "a", "x1": "b", "y0": copies["a"], "y1": copies["b"]}
-    return Step(first, making), Step(kernel, copies, {f"LD{x}": pitch(K) for x in "AB"})
-
-
-def _packed(kernel: PackedSpec) -> tuple[Step, Step]:
-    """``kernel``, behind the step that makes bytes of A."""
-    first = UnpackSpec(kernel.dtype, "a", apart=kernel.layout == "rcr")
-    making = {"x0": "a", "y0": "a_bytes"}
-    return Step(first, making), Step(kernel, {"a": "a_bytes"}, {"LDA": pitch(K)})
+def _packed(layout: str, dtype: str) -> Iterator[Route]:
+    """On Hopper: wgmma multiplies bytes, which A becomes in scratch memory, B in registers."""
+    for bm, stages, slots, registers in (
+        (128, 4, 2, 208),
+        (96, 4, 2, 208),
+        (64, 5, 2, 0),
+        (64, 10, 1, 0),
+    ):
+        kernel = PackedSpec(
+            layout,
+            *(bm, 128, 128, 1, stages),
+            ctas_per_sm=slots,
+            registers=registers,
+            dtype=dtype,
+        )
+        first = Step(UnpackSpec(dtype, layout == "rcr"), {"x": "a", "ldx": "lda", "y": "a_bytes"})
+        then = Step(kernel, {"a": "a_bytes"}, {"LDA": pitch(K)})
+        yield Route((first, then), reason=f"tiles of {bm} rows, by wgmma")
 
 
 def _realigned(kernel: Int4Spec) -> Iterator[Route]:

@@ -138,88 +138,97 @@ def candidates(
         yield Candidate(us, choice)
     operands_1 = m * -(-k // 2)
     stores_1 = 2 * (m * -(-k // 2))
-    operands_2 = m * k + n * -(-k // 2)
+    operands_2 = m * k + -(-(n * k) // 2)
     pieces_m_k32 = m * -(-k // 32)
-    pieces_n_k2 = n * -(-k // 2)
-    # 11: 128 rows: A unpacked first
+    # 11: tiles of 128 rows, by wgmma
     if (
         arch in SOME_1
-        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and tiles_128x128 + sms * 2 <= 4294967295 and align_b >= 16
-        and k <= 2097151
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and tiles_128x128 + sms * 2 <= 4294967295
     ):
         us = time(
-            "unpack_s4_4e04ac", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            "unpack_s4_d6fe17", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
             operands_1, stores_1,
         )
         us += time(
-            "packed_rcr_s4_128x128x128_c1f798", "wgmma8", 2, sms, tiles_128x128 * 1, -(-k // 128),
+            "packed_rcr_s4_128x128x128_ed7b6c", "wgmma8", 2, sms, tiles_128x128, -(-k // 128),
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            11, ("unpack_s4_4e04ac", "packed_rcr_s4_128x128x128_c1f798"),
-            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_128x128, sms * 2) * 1),
+            11, ("unpack_s4_d6fe17", "packed_rcr_s4_128x128x128_ed7b6c"),
+            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_128x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 12: 64 rows: A unpacked first
+    tiles_96x128 = -(-m // 96) * -(-n // 128)
+    # 12: tiles of 96 rows, by wgmma
     if (
         arch in SOME_1
-        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 1 and m + 64 <= 2147483647
-        and n + 128 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295 and align_b >= 16
-        and k <= 2097151
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
+        and m + 96 <= 2147483647 and n + 128 <= 2147483647 and tiles_96x128 + sms * 2 <= 4294967295
     ):
         us = time(
-            "unpack_s4_4e04ac", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            "unpack_s4_d6fe17", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
             operands_1, stores_1,
         )
         us += time(
-            "packed_rcr_s4_64x128x128_634a12", "wgmma8", 2, sms, tiles_64x128 * 1, -(-k // 128),
-            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
+            "packed_rcr_s4_96x128x128_5bcc6a", "wgmma8", 2, sms, tiles_96x128, -(-k // 128),
+            k * 12288, tiles_96x128 * k * 160, operands_2, stores,
         )
         choice = Choice(
-            12, ("unpack_s4_4e04ac", "packed_rcr_s4_64x128x128_634a12"),
-            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms * 2) * 1),
+            12, ("unpack_s4_d6fe17", "packed_rcr_s4_96x128x128_5bcc6a"),
+            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_96x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    operands_3 = (m + n) * -(-k // 2)
-    stores_2 = 2 * ((m + n) * -(-k // 2))
-    operands_4 = (m + n) * k
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    pieces_m_k16 = m * -(-k // 16)
-    pieces_n_k16 = n * -(-k // 16)
-    # 13: many outputs: unpacked first
+    # 13: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
-        and m * (max(-(-k // 128), 1) * 128) <= 1073741824
-        and n * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 2 and m + 256 <= 2147483647
-        and n + 256 <= 2147483647 and tiles_256x256 + sms // 2 <= 4294967295
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
+        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295
     ):
         us = time(
-            "unpack_s4_81590e", "fma", 8, sms,
-            -(-(pieces_m_k16 * 1) // 1024) + -(-(pieces_n_k16 * 1) // 1024), 1, 0, operands_3,
-            operands_3, stores_2,
+            "unpack_s4_d6fe17", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
-            "int8_s4_128x256x128_fac3ac", "wgmma8", 1, sms, tiles_256x256 * 2, -(-k // 128),
-            k * 32768, tiles_256x256 * k * 512, operands_4, stores,
+            "packed_rcr_s4_64x128x128_c93bdc", "wgmma8", 2, sms, tiles_64x128, -(-k // 128),
+            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            13, ("unpack_s4_81590e", "int8_s4_128x256x128_fac3ac"),
-            (
-                -(-(pieces_m_k16 * 1) // 1024) + -(-(pieces_n_k16 * 1) // 1024),
-                min(tiles_256x256, sms // 2) * 2,
-            ), (m * (max(-(-k // 128), 1) * 128), n * (max(-(-k // 128), 1) * 128)),
+            13, ("unpack_s4_d6fe17", "packed_rcr_s4_64x128x128_c93bdc"),
+            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms * 2)),
+            (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    operands_5 = 0 + m * -(-k // 32) * 16 + n * -(-k // 32) * 16
+    # 14: tiles of 64 rows, by wgmma
+    if (
+        arch in SOME_1
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
+        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+    ):
+        us = time(
+            "unpack_s4_d6fe17", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "packed_rcr_s4_64x128x128_1fe915", "wgmma8", 1, sms, tiles_64x128, -(-k // 128),
+            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
+        )
+        choice = Choice(
+            14, ("unpack_s4_d6fe17", "packed_rcr_s4_64x128x128_1fe915"),
+            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms)),
+            (m * (max(-(-k // 128), 1) * 128),),
+        )
+        yield Candidate(us, choice)
+    operands_3 = 0 + m * -(-k // 32) * 16 + n * -(-k // 32) * 16
     pieces_n_k32 = n * -(-k // 32)
-    # 14: A and B off 16 bytes: copied first
+    # 15: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824 and k <= 1048064:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
-            1, 0, operands_5, operands_5, operands_5,
+            1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
             "int4_rcr_s4_32x32x512_f4b64c", "mma8", 2, sms, tiles_32x32, -(-k // 512),
@@ -227,16 +236,16 @@ def candidates(
             stores,
         )
         choice = Choice(
-            14, ("realign_b8x2_d1c3d8", "int4_rcr_s4_32x32x512_f4b64c"),
+            15, ("realign_b8x2_d1c3d8", "int4_rcr_s4_32x32x512_f4b64c"),
             (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
-    # 15: A and B off 16 bytes: copied first
+    # 16: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824 and k <= 131071:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
-            1, 0, operands_5, operands_5, operands_5,
+            1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
             "int4_rcr_s4_128x128x256_2fc5d3", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -244,17 +253,17 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            15, ("realign_b8x2_d1c3d8", "int4_rcr_s4_128x128x256_2fc5d3"),
+            16, ("realign_b8x2_d1c3d8", "int4_rcr_s4_128x128x256_2fc5d3"),
             (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 16: everything else: any alignment, the longest reductions
+    # 17: everything else: any alignment, the longest reductions
     us = time(
         "int4_rcr_s4_64x64x128_29c359", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(16, ("int4_rcr_s4_64x64x128_29c359",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(17, ("int4_rcr_s4_64x64x128_29c359",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

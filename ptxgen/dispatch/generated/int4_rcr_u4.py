@@ -138,88 +138,97 @@ def candidates(
         yield Candidate(us, choice)
     operands_1 = m * -(-k // 2)
     stores_1 = 2 * (m * -(-k // 2))
-    operands_2 = m * k + n * -(-k // 2)
+    operands_2 = m * k + -(-(n * k) // 2)
     pieces_m_k32 = m * -(-k // 32)
-    pieces_n_k2 = n * -(-k // 2)
-    # 11: 128 rows: A unpacked first
+    # 11: tiles of 128 rows, by wgmma
     if (
         arch in SOME_1
-        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and tiles_128x128 + sms * 2 <= 4294967295 and align_b >= 16
-        and k <= 9544371
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and tiles_128x128 + sms * 2 <= 4294967295
     ):
         us = time(
-            "unpack_u4_67d960", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            "unpack_u4_cc3636", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
             operands_1, stores_1,
         )
         us += time(
-            "packed_rcr_u4_128x128x128_a14d49", "wgmma8", 2, sms, tiles_128x128 * 1, -(-k // 128),
+            "packed_rcr_u4_128x128x128_c70611", "wgmma8", 2, sms, tiles_128x128, -(-k // 128),
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            11, ("unpack_u4_67d960", "packed_rcr_u4_128x128x128_a14d49"),
-            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_128x128, sms * 2) * 1),
+            11, ("unpack_u4_cc3636", "packed_rcr_u4_128x128x128_c70611"),
+            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_128x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 12: 64 rows: A unpacked first
+    tiles_96x128 = -(-m // 96) * -(-n // 128)
+    # 12: tiles of 96 rows, by wgmma
     if (
         arch in SOME_1
-        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 1 and m + 64 <= 2147483647
-        and n + 128 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295 and align_b >= 16
-        and k <= 9544371
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
+        and m + 96 <= 2147483647 and n + 128 <= 2147483647 and tiles_96x128 + sms * 2 <= 4294967295
     ):
         us = time(
-            "unpack_u4_67d960", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            "unpack_u4_cc3636", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
             operands_1, stores_1,
         )
         us += time(
-            "packed_rcr_u4_64x128x128_855f9f", "wgmma8", 2, sms, tiles_64x128 * 1, -(-k // 128),
-            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
+            "packed_rcr_u4_96x128x128_828284", "wgmma8", 2, sms, tiles_96x128, -(-k // 128),
+            k * 12288, tiles_96x128 * k * 160, operands_2, stores,
         )
         choice = Choice(
-            12, ("unpack_u4_67d960", "packed_rcr_u4_64x128x128_855f9f"),
-            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms * 2) * 1),
+            12, ("unpack_u4_cc3636", "packed_rcr_u4_96x128x128_828284"),
+            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_96x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    operands_3 = (m + n) * -(-k // 2)
-    stores_2 = 2 * ((m + n) * -(-k // 2))
-    operands_4 = (m + n) * k
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    pieces_m_k16 = m * -(-k // 16)
-    pieces_n_k16 = n * -(-k // 16)
-    # 13: many outputs: unpacked first
+    # 13: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
-        and m * (max(-(-k // 128), 1) * 128) <= 1073741824
-        and n * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 2 and m + 256 <= 2147483647
-        and n + 256 <= 2147483647 and tiles_256x256 + sms // 2 <= 4294967295
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
+        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295
     ):
         us = time(
-            "unpack_u4_d3ef8e", "fma", 8, sms,
-            -(-(pieces_m_k16 * 1) // 1024) + -(-(pieces_n_k16 * 1) // 1024), 1, 0, operands_3,
-            operands_3, stores_2,
+            "unpack_u4_cc3636", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
-            "int8_u4_128x256x128_2ed135", "wgmma8", 1, sms, tiles_256x256 * 2, -(-k // 128),
-            k * 32768, tiles_256x256 * k * 512, operands_4, stores,
+            "packed_rcr_u4_64x128x128_cec1df", "wgmma8", 2, sms, tiles_64x128, -(-k // 128),
+            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            13, ("unpack_u4_d3ef8e", "int8_u4_128x256x128_2ed135"),
-            (
-                -(-(pieces_m_k16 * 1) // 1024) + -(-(pieces_n_k16 * 1) // 1024),
-                min(tiles_256x256, sms // 2) * 2,
-            ), (m * (max(-(-k // 128), 1) * 128), n * (max(-(-k // 128), 1) * 128)),
+            13, ("unpack_u4_cc3636", "packed_rcr_u4_64x128x128_cec1df"),
+            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms * 2)),
+            (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    operands_5 = 0 + m * -(-k // 32) * 16 + n * -(-k // 32) * 16
+    # 14: tiles of 64 rows, by wgmma
+    if (
+        arch in SOME_1
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
+        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+    ):
+        us = time(
+            "unpack_u4_cc3636", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "packed_rcr_u4_64x128x128_31e306", "wgmma8", 1, sms, tiles_64x128, -(-k // 128),
+            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
+        )
+        choice = Choice(
+            14, ("unpack_u4_cc3636", "packed_rcr_u4_64x128x128_31e306"),
+            (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms)),
+            (m * (max(-(-k // 128), 1) * 128),),
+        )
+        yield Candidate(us, choice)
+    operands_3 = 0 + m * -(-k // 32) * 16 + n * -(-k // 32) * 16
     pieces_n_k32 = n * -(-k // 32)
-    # 14: A and B off 16 bytes: copied first
+    # 15: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
-            1, 0, operands_5, operands_5, operands_5,
+            1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
             "int4_rcr_u4_32x32x512_93f1af", "mma8", 2, sms, tiles_32x32, -(-k // 512),
@@ -227,16 +236,16 @@ def candidates(
             stores,
         )
         choice = Choice(
-            14, ("realign_b8x2_d1c3d8", "int4_rcr_u4_32x32x512_93f1af"),
+            15, ("realign_b8x2_d1c3d8", "int4_rcr_u4_32x32x512_93f1af"),
             (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
-    # 15: A and B off 16 bytes: copied first
+    # 16: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
-            1, 0, operands_5, operands_5, operands_5,
+            1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
             "int4_rcr_u4_128x128x256_af215d", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -244,17 +253,17 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            15, ("realign_b8x2_d1c3d8", "int4_rcr_u4_128x128x256_af215d"),
+            16, ("realign_b8x2_d1c3d8", "int4_rcr_u4_128x128x256_af215d"),
             (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 16: everything else: any alignment, the longest reductions
+    # 17: everything else: any alignment, the longest reductions
     us = time(
         "int4_rcr_u4_64x64x128_2c6ce9", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(16, ("int4_rcr_u4_64x64x128_2c6ce9",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(17, ("int4_rcr_u4_64x64x128_2c6ce9",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -138,103 +138,97 @@ def candidates(
         yield Candidate(us, choice)
     operands_1 = m * -(-k // 2)
     stores_1 = 2 * (m * -(-k // 2))
-    operands_2 = m * k + n * -(-k // 2)
+    operands_2 = m * k + -(-(n * k) // 2)
     pieces_m_k16 = m * -(-k // 16)
-    pieces_n_k2 = n * -(-k // 2)
-    # 11: 128 rows: A unpacked first
+    # 11: tiles of 128 rows, by wgmma
     if (
         arch in SOME_1
-        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and tiles_128x128 + sms * 2 <= 4294967295 and align_b >= 16
-        and k <= 2097151
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and tiles_128x128 + sms * 2 <= 4294967295
     ):
         us = time(
-            "unpack_s4_6e120d", "fma", 8, sms, -(-(pieces_m_k16 * 1) // 1024), 1, 0, operands_1,
+            "unpack_s4_e9c788", "fma", 8, sms, -(-(pieces_m_k16 * 1) // 1024), 1, 0, operands_1,
             operands_1, stores_1,
         )
         us += time(
-            "packed_rrr_s4_128x128x128_72aec1", "wgmma8", 2, sms, tiles_128x128 * 1, -(-k // 128),
+            "packed_rrr_s4_128x128x128_f3f084", "wgmma8", 2, sms, tiles_128x128, -(-k // 128),
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            11, ("unpack_s4_6e120d", "packed_rrr_s4_128x128x128_72aec1"),
-            (-(-(pieces_m_k16 * 1) // 1024), min(tiles_128x128, sms * 2) * 1),
+            11, ("unpack_s4_e9c788", "packed_rrr_s4_128x128x128_f3f084"),
+            (-(-(pieces_m_k16 * 1) // 1024), min(tiles_128x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 12: 64 rows: A unpacked first
+    tiles_96x128 = -(-m // 96) * -(-n // 128)
+    # 12: tiles of 96 rows, by wgmma
     if (
         arch in SOME_1
-        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 1 and m + 64 <= 2147483647
-        and n + 128 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295 and align_b >= 16
-        and k <= 2097151
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
+        and m + 96 <= 2147483647 and n + 128 <= 2147483647 and tiles_96x128 + sms * 2 <= 4294967295
     ):
         us = time(
-            "unpack_s4_6e120d", "fma", 8, sms, -(-(pieces_m_k16 * 1) // 1024), 1, 0, operands_1,
+            "unpack_s4_e9c788", "fma", 8, sms, -(-(pieces_m_k16 * 1) // 1024), 1, 0, operands_1,
             operands_1, stores_1,
         )
         us += time(
-            "packed_rrr_s4_64x128x128_e33c2b", "wgmma8", 2, sms, tiles_64x128 * 1, -(-k // 128),
-            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
+            "packed_rrr_s4_96x128x128_ef02f0", "wgmma8", 2, sms, tiles_96x128, -(-k // 128),
+            k * 12288, tiles_96x128 * k * 160, operands_2, stores,
         )
         choice = Choice(
-            12, ("unpack_s4_6e120d", "packed_rrr_s4_64x128x128_e33c2b"),
-            (-(-(pieces_m_k16 * 1) // 1024), min(tiles_64x128, sms * 2) * 1),
+            12, ("unpack_s4_e9c788", "packed_rrr_s4_96x128x128_ef02f0"),
+            (-(-(pieces_m_k16 * 1) // 1024), min(tiles_96x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    operands_3 = (m + n) * -(-k // 2)
-    stores_2 = 2 * ((m + n) * -(-k // 2))
-    operands_4 = (m + n) * k
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    tiles_k128_n128 = -(-k // 128) * -(-n // 128)
-    # 13: many outputs: unpacked first
+    # 13: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
-        and m * (max(-(-k // 128), 1) * 128) <= 1073741824
-        and n * (max(-(-k // 128), 1) * 128) <= 1073741824 and sms >= 2 and m + 256 <= 2147483647
-        and n + 256 <= 2147483647 and tiles_256x256 + sms // 2 <= 4294967295
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
+        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and tiles_64x128 + sms * 2 <= 4294967295
     ):
         us = time(
-            "unpack_turned_s4_0bc2b6", "fma", 8, sms,
-            -(-(pieces_m_k16 * 1) // 1024) + tiles_k128_n128, 1, 0, operands_3, operands_3,
-            stores_2,
+            "unpack_s4_e9c788", "fma", 8, sms, -(-(pieces_m_k16 * 1) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
-            "int8_s4_128x256x128_fac3ac", "wgmma8", 1, sms, tiles_256x256 * 2, -(-k // 128),
-            k * 32768, tiles_256x256 * k * 512, operands_4, stores,
+            "packed_rrr_s4_64x128x128_b512d3", "wgmma8", 2, sms, tiles_64x128, -(-k // 128),
+            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            13, ("unpack_turned_s4_0bc2b6", "int8_s4_128x256x128_fac3ac"),
-            (-(-(pieces_m_k16 * 1) // 1024) + tiles_k128_n128, min(tiles_256x256, sms // 2) * 2),
-            (m * (max(-(-k // 128), 1) * 128), n * (max(-(-k // 128), 1) * 128)),
+            13, ("unpack_s4_e9c788", "packed_rrr_s4_64x128x128_b512d3"),
+            (-(-(pieces_m_k16 * 1) // 1024), min(tiles_64x128, sms * 2)),
+            (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    operands_5 = 0 + m * -(-k // 32) * 16
+    # 14: tiles of 64 rows, by wgmma
+    if (
+        arch in SOME_1
+        and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
+        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+    ):
+        us = time(
+            "unpack_s4_e9c788", "fma", 8, sms, -(-(pieces_m_k16 * 1) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "packed_rrr_s4_64x128x128_7ea68f", "wgmma8", 1, sms, tiles_64x128, -(-k // 128),
+            k * 8192, tiles_64x128 * k * 128, operands_2, stores,
+        )
+        choice = Choice(
+            14, ("unpack_s4_e9c788", "packed_rrr_s4_64x128x128_7ea68f"),
+            (-(-(pieces_m_k16 * 1) // 1024), min(tiles_64x128, sms)),
+            (m * (max(-(-k // 128), 1) * 128),),
+        )
+        yield Candidate(us, choice)
+    operands_3 = 0 + m * -(-k // 32) * 16
     pieces_m_k32 = m * -(-k // 32)
-    # 14: A off 16 bytes: copied first
+    # 15: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and k <= 1048064 and align_b >= 16:
         us = time(
-            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_5,
-            operands_5, operands_5,
-        )
-        us += time(
-            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
-            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
-            stores,
-        )
-        choice = Choice(
-            14, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_4e8cf1"),
-            (-(-pieces_m_k32 // 512), min(tiles_32x32, 2147483647)), (pieces_m_k32 * 16,),
-        )
-        yield Candidate(us, choice)
-    operands_6 = 0 + k * -(-n // 32) * 16
-    pieces_k_n32 = k * -(-n // 32)
-    # 15: B off 16 bytes: copied first
-    if pieces_k_n32 * 16 <= 1073741824 and k <= 1048064 and align_a >= 16:
-        us = time(
-            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_6,
-            operands_6, operands_6,
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_3,
+            operands_3, operands_3,
         )
         us += time(
             "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
@@ -243,15 +237,16 @@ def candidates(
         )
         choice = Choice(
             15, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_4e8cf1"),
-            (-(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)), (pieces_k_n32 * 16,),
+            (-(-pieces_m_k32 // 512), min(tiles_32x32, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
-    operands_7 = 0 + m * -(-k // 32) * 16 + k * -(-n // 32) * 16
-    # 16: A and B off 16 bytes: copied first
-    if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824 and k <= 1048064:
+    operands_4 = 0 + k * -(-n // 32) * 16
+    pieces_k_n32 = k * -(-n // 32)
+    # 16: B off 16 bytes: copied first
+    if pieces_k_n32 * 16 <= 1073741824 and k <= 1048064 and align_a >= 16:
         us = time(
-            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
-            1, 0, operands_7, operands_7, operands_7,
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_4,
+            operands_4, operands_4,
         )
         us += time(
             "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
@@ -259,32 +254,33 @@ def candidates(
             stores,
         )
         choice = Choice(
-            16, ("realign_b8x2_d1c3d8", "int4_rrr_s4_32x32x512_4e8cf1"),
+            16, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_4e8cf1"),
+            (-(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)), (pieces_k_n32 * 16,),
+        )
+        yield Candidate(us, choice)
+    operands_5 = 0 + m * -(-k // 32) * 16 + k * -(-n // 32) * 16
+    # 17: A and B off 16 bytes: copied first
+    if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824 and k <= 1048064:
+        us = time(
+            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
+            1, 0, operands_5, operands_5, operands_5,
+        )
+        us += time(
+            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
+            stores,
+        )
+        choice = Choice(
+            17, ("realign_b8x2_d1c3d8", "int4_rrr_s4_32x32x512_4e8cf1"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    # 17: A off 16 bytes: copied first
+    # 18: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and k <= 131071 and align_b >= 16:
         us = time(
-            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_5,
-            operands_5, operands_5,
-        )
-        us += time(
-            "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
-            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            17, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
-            (-(-pieces_m_k32 // 512), min(tiles_128x128, 2147483647)), (pieces_m_k32 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 18: B off 16 bytes: copied first
-    if pieces_k_n32 * 16 <= 1073741824 and k <= 131071 and align_a >= 16:
-        us = time(
-            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_6,
-            operands_6, operands_6,
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_3,
+            operands_3, operands_3,
         )
         us += time(
             "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -293,14 +289,14 @@ def candidates(
         )
         choice = Choice(
             18, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
-            (-(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)), (pieces_k_n32 * 16,),
+            (-(-pieces_m_k32 // 512), min(tiles_128x128, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
-    # 19: A and B off 16 bytes: copied first
-    if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824 and k <= 131071:
+    # 19: B off 16 bytes: copied first
+    if pieces_k_n32 * 16 <= 1073741824 and k <= 131071 and align_a >= 16:
         us = time(
-            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
-            1, 0, operands_7, operands_7, operands_7,
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_4,
+            operands_4, operands_4,
         )
         us += time(
             "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -308,17 +304,33 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            19, ("realign_b8x2_d1c3d8", "int4_rrr_s4_128x128x256_95cd7e"),
+            19, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
+            (-(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)), (pieces_k_n32 * 16,),
+        )
+        yield Candidate(us, choice)
+    # 20: A and B off 16 bytes: copied first
+    if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824 and k <= 131071:
+        us = time(
+            "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
+            1, 0, operands_5, operands_5, operands_5,
+        )
+        us += time(
+            "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
+            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            20, ("realign_b8x2_d1c3d8", "int4_rrr_s4_128x128x256_95cd7e"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 20: everything else: any alignment, the longest reductions
+    # 21: everything else: any alignment, the longest reductions
     us = time(
         "int4_rrr_s4_64x64x128_0a50d0", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(20, ("int4_rrr_s4_64x64x128_0a50d0",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(21, ("int4_rrr_s4_64x64x128_0a50d0",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

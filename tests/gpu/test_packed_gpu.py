@@ -1,11 +1,11 @@
-"""Products of 4-bit integers that are unpacked first, on a real GPU: the oracle's bits."""
+"""Products of 4-bit integers by wgmma on a real GPU: the oracle's bits."""
 
 from __future__ import annotations
 
 import int4_cases
 import pytest
 from int4_cases import Case
-from test_int8 import ROUTES, cases
+from test_packed import ROUTES, cases
 
 from ptxgen import int4, reference
 
@@ -26,7 +26,7 @@ def check(name, case, turn):
     """Runs ``case``, and compares every byte of the result and of what is beside it."""
     given, options = int4_cases.operands(case, *int4_cases.served(name))
     expected = reference.int4_gemm(**given, **options)
-    on_gpu = {x: placed(given[x], (turn + i) % 5) for i, x in enumerate("ab")}
+    on_gpu = {"a": placed(given["a"], turn % 5), "b": placed(given["b"], 0)}
     for x in ("c", "bias"):
         on_gpu[x] = None if given[x] is None else torch.from_numpy(given[x]).cuda()
     rows, width = expected.shape

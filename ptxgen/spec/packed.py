@@ -1,0 +1,379 @@
+"""Products of 4-bit integers on Hopper's tensor cores: A becomes bytes in scratch memory, B in
+registers, and wgmma multiplies these.
+
+Rows of the copy of A have k contiguous, and are :func:`pitch` bytes apart, so that the copy engine
+takes them whatever A is aligned to.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from ptxgen.expr import Expr, all_of, ceil_div, const, maximum, minimum
+from ptxgen.numerics import activation, int4
+from ptxgen.numerics.contract import COPY, Contract, K, M, N
+from ptxgen.spec import int4 as problems
+from ptxgen.spec.abi import Abi, MapBox, Param, ptr
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, WARP, Expect, KernelSpec, check
+from ptxgen.spec.effort import Effort
+from ptxgen.spec.gemm import ALIGN_B, LDB, MEANINGS, matrix
+from ptxgen.spec.wgmma import COORDINATE_MAX, Operand, Packed, Ring
+
+LINE = 128
+"""Bytes that rows of copies are multiples of, and k's of a step of the ring."""
+COLUMNS = 128
+"""Columns of B that a consumer has: two pieces of 64."""
+
+
+def pitch(k: Expr) -> Expr:
+    """Bytes from row to row of a copy whose rows have ``k`` elements."""
+    return maximum(ceil_div(k, LINE), 1) * LINE
+
+
+@dataclass(frozen=True)
+class UnpackSpec(KernelSpec):
+    """``x`` [M, K/2], packed, as bytes: ``y`` [M, pitch].
+
+    Rows start anywhere. A thread brings ``turns`` vectors of 16 elements; what follows the last
+    vectors of a row is not written. ``apart``: of every 32 k's, the even ones come first, then the
+    odd ones.
+    """
+
+    dtype: str = "s4"
+    apart: bool = False
+    cta_threads: int = 256
+    turns: int = 4
+    min_arch: str = "sm_90"
+    contract: Contract = COPY
+
+    family: ClassVar[str] = "unpack"
+    template: ClassVar[str] = "int4/unpack.cu.j2"
+    prepares: ClassVar[bool] = True
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "apart": "whether even and odd k's are told apart",
+        "cta_threads": "threads of a CTA",
+        "turns": "vectors of 16 elements that a thread brings",
+    }
+
+    def __post_init__(self) -> None:
+        name = self.name
+        check(self.dtype in int4.ELEMENTS, name, "dtype", self.dtype, [*int4.ELEMENTS])
+        check(self.cta_threads % WARP == 0, name, "whole warps", self.cta_threads, WARP)
+        check(self.turns >= 1, name, "turns", self.turns, ">= 1")
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+
+    @property
+    def label(self) -> str:
+        return self.dtype
+
+    @property
+    def signed(self) -> bool:
+        """Whether elements have a sign."""
+        return int4.ELEMENTS[self.dtype].low < 0
+
+    @property
+    def threads(self) -> int:
+        return self.cta_threads
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return MappingProxyType({"LINE": LINE})
+
+    @property
+    def abi(self) -> Abi:
+        return Abi(
+            (
+                ptr("x", "const unsigned char* __restrict__"),
+                ptr("y", "unsigned char*"),
+                Param("ldx", "i64"),
+                Param("m", "u32"),
+                Param("k", "u32"),
+            )
+        )
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        return {"y": M * pitch(K)}
+
+    @property
+    def unit(self) -> int:
+        """Elements that rows are written by."""
+        return 32 if self.apart else 16
+
+    @property
+    def grid(self) -> Expr:
+        vectors = M * ceil_div(K, self.unit) * (self.unit // 16)
+        return ceil_div(vectors, self.threads * self.turns)
+
+    @property
+    def effort(self) -> Effort:
+        read = M * ceil_div(K, 2)
+        slots = 2048 // self.threads
+        return Effort("fma", slots, self.grid, const(1), const(0), read, read, 2 * read)
+
+    @property
+    def requires(self) -> Expr:
+        return self.scratch["y"] <= SCRATCH_MAX
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        reach = (self.grid + 1) * (self.threads * self.turns)
+        return (
+            ("first + TURNS * THREADS", reach, INDEX_MAX),
+            ("at + UNIT", K + self.unit, INDEX_MAX),
+        )
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        early = Expect("griddepcontrol.launch_dependents", since="sm_90")
+        return (Expect(f"st.global.v{2 if self.apart else 4}.u32", ("st.global.u*",)), early)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"elements of {self.dtype} as bytes" + ("; even k's, then odd ones" * self.apart),
+            f"CTAs {self.grid} of {self.threads} threads",
+        )
+
+
+@dataclass(frozen=True)
+class PackedSpec(Ring, KernelSpec):
+    """A product of 4-bit integers through wgmma, where A is bytes already, and B packed.
+
+    A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, side by side, and a warp
+    that has the copy engine fill a ring of ``stages`` stages of ``bk`` k's. A warp has 32 columns:
+    registers get elements of B as bytes, a lane those of 4 neighbouring columns, and so rows of the
+    instruction are columns of B. Bytes of B have two elements: layout "rcr", where these are k's,
+    takes an A whose even and odd k's are apart (:attr:`UnpackSpec.apart`).
+
+    The grid is bounded, and CTAs walk over the tiles, in bands of ``raster`` rows of tiles.
+    ``ctas_per_sm``: CTAs that share an SM. ``registers``: those of a consumer's thread after
+    reallocation, for which the producer is a warpgroup that gives up its own; 0: as launched.
+    """
+
+    layout: str
+    bm: int
+    bn: int
+    bk: int
+    consumers: int
+    stages: int
+    raster: int = 8
+    ctas_per_sm: int = 1
+    registers: int = 0
+    dtype: str = "s4"
+    min_arch: str = "sm_90"
+    contract: Contract = int4.INT4
+
+    cluster_m: ClassVar[int] = 1
+    cluster_n: ClassVar[int] = 1
+    family: ClassVar[str] = "packed"
+    template: ClassVar[str] = "int4/packed.cu.j2"
+    meanings: ClassVar[Mapping[str, str]] = {
+        **MEANINGS,
+        "layout": problems.Int4Spec.meanings["layout"],
+    }
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        for what in ("bm", "bn", "bk", "consumers", "raster", "ctas_per_sm"):
+            check(getattr(self, what) >= 1, name, what, getattr(self, what), ">= 1")
+        for what, legal in (
+            ("layout", int4.LAYOUTS),
+            ("dtype", [*int4.ELEMENTS]),
+            ("min_arch", ["sm_90"]),
+            ("bk", [LINE]),
+        ):
+            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        tall = self.bm % 16 == 0 and self.bm <= 256
+        check(tall, name, "bm is a multiple of 16 up to 256", self.bm, 256)
+        wide = self.consumers * COLUMNS
+        check(self.bn == wide, name, f"{COLUMNS} columns a consumer", self.bn, wide)
+        self.check_ring(self.accumulators)
+
+    # -- derived --------------------------------------------------------------
+    @property
+    def label(self) -> str:
+        return f"{self.layout}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}"
+
+    @property
+    def element(self) -> int4.Element:
+        """What elements may be."""
+        return int4.ELEMENTS[self.dtype]
+
+    @property
+    def signed(self) -> bool:
+        """Whether elements have a sign."""
+        return self.element.low < 0
+
+    @property
+    def scale(self) -> int:
+        """What the accumulators hold, as a multiple of the sum."""
+        return 16 if self.signed else 1
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude that a step of k may add to an accumulator."""
+        return self.element.product * self.scale
+
+    @property
+    def a(self) -> Operand:
+        """The tile of A."""
+        return Operand("a", True, self.bm, self.bk, 1, 1)
+
+    @property
+    def b(self) -> Packed:
+        """The tile of B."""
+        if self.layout == "rcr":
+            return Packed(True, self.bn, 1)
+        return Packed(False, self.bk, self.consumers)
+
+    @property
+    def divided(self) -> tuple[str, int]:
+        return "bn", self.bn
+
+    @property
+    def accumulators(self) -> int:
+        """Accumulators of a consumer's thread."""
+        return self.fragments * self.bm // 2
+
+    @property
+    def exchange_pitch(self) -> int:
+        """Bytes of a row of 32 sums in the shared memory of a consumer's warp."""
+        return 4 * (32 + 4)
+
+    @property
+    def exchange_bytes(self) -> int:
+        """Shared memory through which a warp of a consumer brings its sums into rows: of 16."""
+        return 16 * self.exchange_pitch
+
+    @property
+    def barriers_offset(self) -> int:
+        """Where the mbarriers lie in shared memory: behind the ring and the warps' exchange."""
+        return self.stages * self.stage_bytes + self.consumers * 4 * self.exchange_bytes
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.barriers_offset + 2 * 8 * self.stages
+
+    @property
+    def tiles(self) -> Expr:
+        """Output tiles."""
+        return ceil_div(M, self.bm) * ceil_div(N, self.bn)
+
+    @property
+    def grid(self) -> Expr:
+        return minimum(self.tiles, self.at_once)
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    @property
+    def effort(self) -> Effort:
+        return Effort(
+            unit="wgmma8",
+            slots=self.slots,
+            ctas=self.tiles,
+            steps=ceil_div(K, self.bk),
+            products=K * (self.bm * self.bn),
+            loads=self.tiles * K * (self.bm + self.bn // 2),
+            operands=M * K + ceil_div(N * K, 2),
+            stores=ceil_div(M * N, 2),
+        )
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return MappingProxyType(
+            {
+                "activation": activation,
+                "int4": problems,
+                "numbers": int4,
+                "packed": sys.modules[__name__],
+            }
+        )
+
+    @property
+    def abi(self) -> Abi:
+        return Abi(
+            (
+                *(ptr(x, "const unsigned char*") for x in "ab"),  # the maps'
+                ptr("c", "const unsigned char*", optional=True),  # which d may be
+                ptr("bias", "const void* __restrict__", optional=True),
+                ptr("d", "void*"),
+                *(Param(name, "i64") for name in ("ldc", "ldd")),
+                *(Param(name, "u32") for name in ("m", "n", "k", "flags")),
+                *(Param(name, "f32") for name in ("alpha", "beta")),
+                *self.maps,
+            )
+        )
+
+    @property
+    def maps(self) -> tuple[Param, Param]:
+        """The tensor maps, of bytes."""
+        a = matrix("a", "NT", self.a.box, 1, self.a.swizzle)
+        assert a.box is not None, "a map has a box"
+        rcr = self.layout == "rcr"
+        size = (ceil_div(K, 2), N) if rcr else (ceil_div(N, 2), K)
+        b = MapBox("b", size, (LDB,), 1, *self.b.box, swizzle=self.b.swizzle)
+        of_a = replace(a.box, size=(ceil_div(K, 32) * 32, M)) if rcr else a.box
+        return replace(a, box=of_a), replace(a, name="map_b", box=b)
+
+    @property
+    def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        """The index bounds that do not hold for all sizes."""
+        return (
+            ("tile_m * BM and the rows of a tile, as coordinates", M + self.bm, COORDINATE_MAX),
+            ("tile_n * BN and the columns of a tile, as coordinates", N + self.bn, COORDINATE_MAX),
+            ("work + clusters", self.tiles + self.at_once, INDEX_MAX),
+        )
+
+    @property
+    def requires(self) -> Expr:
+        bounds = (value <= limit for _, value, limit in self.asked_bounds)
+        return all_of((ALIGN_B >= 16, int4.SUM_MAX // self.largest >= K, *bounds))
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (
+            *self.asked_bounds,
+            ("k and the steps of a stage, as coordinates", K + self.bk, COORDINATE_MAX),
+            ("ahead * BK", K + self.bk * self.stages, INDEX_MAX),
+            ("GROUP * tiles_n", ceil_div(N, self.bn) * self.raster, INDEX_MAX),
+            ("magnitude of an accumulator", K * self.largest, int4.SUM_MAX),
+        )
+
+    def runs_on(self, arch: str) -> bool:
+        """Only on sm_90: later architectures have other instructions."""
+        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
+
+    @property
+    def instruction(self) -> str:
+        """The form of wgmma."""
+        byte = "s8" if self.signed else "u8"
+        return f"m64n{self.bm}k32.s32.{byte}.{byte}"
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        product = f"wgmma.mma_async.sync.aligned.{self.instruction}"
+        return (Expect(product, ("mma.*", "wgmma.mma_async.*")), *super().expects)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"D[M, N] = epilogue(A . B), layout {self.layout}, {self.dtype}, A's as bytes; CTA "
+            f"tile {self.bm} x {self.bn} x {self.bk}, {self.threads} threads, {self.shared_bytes} "
+            "bytes of shared memory",
+            f"{self.consumers} consumer warpgroup(s) of {self.fragments} x m64n{self.bm}k32, "
+            f"{self.stages} stages; sums times {self.scale}",
+            f"requires {self.requires}",
+            f"grid {self.grid}",
+        )

@@ -232,9 +232,7 @@ def test_each_regime_has_its_kernel(layout, dtype):
             ptxgen.explain("int4_gemm", m, n, k, **asked).winner.name
         ]
 
-    assert route(1, 4096, 4096).main.bm == 32
-    assert route(16, 14336, 4096).main.bm == 32
-    assert route(8192, 8192, 8192).main.bm >= 128
+    assert route(1, 4096, 4096).main != route(8192, 8192, 8192).main
     assert len(route(8192, 8192, 8192, 8).steps) > 1  # copied first
     assert route(4, 64, 64, 1).main.copy == "bytes"
     for k in (131_104, 1_000_000):  # longer than shifted factors of one warp may be

@@ -21,21 +21,21 @@ def candidates(
     # 0: few rows or few outputs
     if align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_u4_32x32x512_d8dfa2", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_u4_32x32x512_441a19", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
-        choice = Choice(0, ("int4_rrr_u4_32x32x512_d8dfa2",), (min(tiles_32x32, 2147483647),), ())
+        choice = Choice(0, ("int4_rrr_u4_32x32x512_441a19",), (min(tiles_32x32, 2147483647),), ())
         yield Candidate(us, choice)
     # 1: few rows or few outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_u4_32x32x512_da7b22", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
+            "int4_rrr_u4_32x32x512_eb1020", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
             -(-k // 1024) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            1, ("int4_rrr_u4_32x32x512_da7b22",), (min(tiles_32x32, 1073741823) * 2,), (),
+            1, ("int4_rrr_u4_32x32x512_eb1020",), (min(tiles_32x32, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_32x64 = -(-m // 32) * -(-n // 64)
@@ -48,28 +48,17 @@ def candidates(
         )
         choice = Choice(2, ("int4_rrr_u4_32x64x512_80cf98",), (min(tiles_32x64, 2147483647),), ())
         yield Candidate(us, choice)
-    # 3: few rows; 2 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_u4_32x64x512_f3375c", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 1024),
-            -(-k // 1024) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            3, ("int4_rrr_u4_32x64x512_f3375c",), (min(tiles_32x64, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 4: few rows, many columns
+    # 3: few rows, many columns
     if align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_u4_32x128x256_7fc13c", "mma8", 2, sms, tiles_32x128, -(-k // 256),
             -(-k // 256) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
             operands, stores,
         )
-        choice = Choice(4, ("int4_rrr_u4_32x128x256_7fc13c",), (min(tiles_32x128, 2147483647),), ())
+        choice = Choice(3, ("int4_rrr_u4_32x128x256_7fc13c",), (min(tiles_32x128, 2147483647),), ())
         yield Candidate(us, choice)
-    # 5: few rows, many columns; 2 CTAs share a tile's k's
+    # 4: few rows, many columns; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_u4_32x128x256_077153", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
@@ -77,43 +66,32 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            5, ("int4_rrr_u4_32x128x256_077153",), (min(tiles_32x128, 1073741823) * 2,), (),
+            4, ("int4_rrr_u4_32x128x256_077153",), (min(tiles_32x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 6: few rows, many columns; 4 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_u4_32x128x256_24ae5f", "mma8", 2, sms, tiles_32x128 * 4, -(-k // 1024),
-            -(-k // 1024) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            6, ("int4_rrr_u4_32x128x256_24ae5f",), (min(tiles_32x128, 536870911) * 4,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 7: some rows
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 5: some rows
     if align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_u4_64x128x256_8fb072", "mma8", 2, sms, tiles_64x128, -(-k // 256),
-            -(-k // 256) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            "int4_rrr_u4_64x64x256_306146", "mma8", 2, sms, tiles_64x64, -(-k // 256),
+            -(-k // 256) * 1048576, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
             operands, stores,
         )
-        choice = Choice(7, ("int4_rrr_u4_64x128x256_8fb072",), (min(tiles_64x128, 2147483647),), ())
+        choice = Choice(5, ("int4_rrr_u4_64x64x256_306146",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)
-    # 8: some rows; 2 CTAs share a tile's k's
+    # 6: some rows; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_u4_64x128x256_d20ec1", "mma8", 2, sms, tiles_64x128 * 2, -(-k // 512),
-            -(-k // 512) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            "int4_rrr_u4_64x64x256_56248c", "mma8", 2, sms, tiles_64x64 * 2, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            8, ("int4_rrr_u4_64x128x256_d20ec1",), (min(tiles_64x128, 1073741823) * 2,), (),
+            6, ("int4_rrr_u4_64x64x256_56248c",), (min(tiles_64x64, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 9: many outputs
+    # 7: many outputs
     if align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_u4_128x128x256_09472c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -121,10 +99,10 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            9, ("int4_rrr_u4_128x128x256_09472c",), (min(tiles_128x128, 2147483647),), (),
+            7, ("int4_rrr_u4_128x128x256_09472c",), (min(tiles_128x128, 2147483647),), (),
         )
         yield Candidate(us, choice)
-    # 10: many outputs; 2 CTAs share a tile's k's
+    # 8: many outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_u4_128x128x256_86f373", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
@@ -132,64 +110,64 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            10, ("int4_rrr_u4_128x128x256_86f373",), (min(tiles_128x128, 1073741823) * 2,), (),
+            8, ("int4_rrr_u4_128x128x256_86f373",), (min(tiles_128x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     operands_1 = 0 + m * -(-k // 32) * 16
     pieces_m_k32 = m * -(-k // 32)
-    # 11: A off 16 bytes: copied first
+    # 9: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_1,
             operands_1, operands_1,
         )
         us += time(
-            "int4_rrr_u4_32x32x512_d8dfa2", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_u4_32x32x512_441a19", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
         choice = Choice(
-            11, ("realign_b8x1_4257e3", "int4_rrr_u4_32x32x512_d8dfa2"),
+            9, ("realign_b8x1_4257e3", "int4_rrr_u4_32x32x512_441a19"),
             (-(-pieces_m_k32 // 512), min(tiles_32x32, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
     operands_2 = 0 + k * -(-n // 32) * 16
     pieces_k_n32 = k * -(-n // 32)
-    # 12: B off 16 bytes: copied first
+    # 10: B off 16 bytes: copied first
     if pieces_k_n32 * 16 <= 1073741824 and align_a >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_2,
             operands_2, operands_2,
         )
         us += time(
-            "int4_rrr_u4_32x32x512_d8dfa2", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_u4_32x32x512_441a19", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
         choice = Choice(
-            12, ("realign_b8x1_4257e3", "int4_rrr_u4_32x32x512_d8dfa2"),
+            10, ("realign_b8x1_4257e3", "int4_rrr_u4_32x32x512_441a19"),
             (-(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)), (pieces_k_n32 * 16,),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + m * -(-k // 32) * 16 + k * -(-n // 32) * 16
-    # 13: A and B off 16 bytes: copied first
+    # 11: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "int4_rrr_u4_32x32x512_d8dfa2", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_u4_32x32x512_441a19", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
         choice = Choice(
-            13, ("realign_b8x2_d1c3d8", "int4_rrr_u4_32x32x512_d8dfa2"),
+            11, ("realign_b8x2_d1c3d8", "int4_rrr_u4_32x32x512_441a19"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    # 14: A off 16 bytes: copied first
+    # 12: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_1,
@@ -201,11 +179,11 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            14, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
+            12, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
             (-(-pieces_m_k32 // 512), min(tiles_128x128, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
-    # 15: B off 16 bytes: copied first
+    # 13: B off 16 bytes: copied first
     if pieces_k_n32 * 16 <= 1073741824 and align_a >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_2,
@@ -217,11 +195,11 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            15, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
+            13, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
             (-(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)), (pieces_k_n32 * 16,),
         )
         yield Candidate(us, choice)
-    # 16: A and B off 16 bytes: copied first
+    # 14: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
@@ -233,17 +211,16 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            16, ("realign_b8x2_d1c3d8", "int4_rrr_u4_128x128x256_09472c"),
+            14, ("realign_b8x2_d1c3d8", "int4_rrr_u4_128x128x256_09472c"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 17: everything else: any alignment, the longest reductions
+    # 15: everything else: any alignment, the longest reductions
     us = time(
         "int4_rrr_u4_64x64x128_47696b", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(17, ("int4_rrr_u4_64x64x128_47696b",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(15, ("int4_rrr_u4_64x64x128_47696b",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -10,7 +10,7 @@ import int4_cases
 import numpy as np
 import pytest
 from bits import same_bits
-from int4_cases import Case, operands
+from int4_cases import Case, operands, representatives
 from test_int4 import REFUSED
 from test_int4 import operands as some
 
@@ -55,10 +55,10 @@ def test_every_variant_has_the_bits_of_the_oracle(dtype, layout, epilogue, bias)
 
 def test_shifted_factors_are_for_reductions_that_cannot_overflow():
     """A warp has no more than its share of the k's. (Run up to the last one in tests/gpu.)"""
-    most = {(s.warps_k, s.cluster_k): s.k_max for s in SHIFTING}
-    assert most[1, 1] == (2**31 - 1) // (64 * 256) == 131_071
-    assert 131_071 < most[1, 4] <= 4 * 131_071
-    assert most[4, 8] <= 32 * 131_071
+    for spec in SHIFTING:
+        splits = spec.warps_k * spec.cluster_k
+        assert splits * 131_071 - spec.bk * spec.cluster_k < spec.k_max <= splits * 131_071
+    assert {s.warps_k * s.cluster_k for s in SHIFTING} >= {1, 2, 8}
     given, options = operands(Case(1, 2, 131_104), "s4", "rcr")
     for spec in SHIFTING:
         if spec.k_max == 131_071:
@@ -224,20 +224,20 @@ def test_it_has_an_operator_without_gradients():
 # -- kernels ------------------------------------------------------------------------------
 
 
-def test_each_regime_has_its_kernel():
-    def kernel(m, n, k, align=16, layout="rcr", dtype="s4"):
-        found = ptxgen.explain("int4_gemm", m, n, k, dtype=dtype, layout=layout, align=align)
-        spec = SPECS[found.winner.name]
-        return spec.bm, spec.copy
+@pytest.mark.parametrize("dtype", ELEMENTS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_each_regime_has_its_kernel(layout, dtype):
+    def route(m, n, k, align=16):
+        asked = {"dtype": dtype, "layout": layout, "align": align}
+        return OURS["int4", layout, dtype].named[
+            ptxgen.explain("int4_gemm", m, n, k, **asked).winner.name
+        ]
 
-    for layout in LAYOUTS:
-        assert kernel(1, 4096, 4096, layout=layout) == (32, "vector")
-        assert kernel(8192, 8192, 8192, layout=layout) == (128, "vector")
-        assert kernel(512, 4096, 4096, layout=layout) == (64, "vector")
-        assert kernel(512, 4096, 4096, 8, layout=layout) == (64, "bytes")
-        assert kernel(512, 4096, 131_072, layout=layout) == (64, "bytes")
-        assert kernel(512, 4096, 131_070, layout=layout)[1] == "vector"
-        assert kernel(512, 4096, 131_072, layout=layout, dtype="u4")[1] == "vector"
+    assert route(1, 4096, 4096).main != route(8192, 8192, 8192).main
+    assert len(route(8192, 8192, 8192, 8).steps) > 1  # copied first
+    assert route(4, 64, 64, 1).main.copy == "bytes"
+    for k in (131_104, 1_000_000):  # longer than shifted factors of one warp may be
+        assert route(64, 4096, k).main.copy == "vector"
 
 
 @pytest.mark.parametrize("dtype", ELEMENTS)
@@ -263,22 +263,26 @@ def test_operands_off_16_bytes(layout, dtype):
         assert served >= 2
 
 
-@pytest.mark.parametrize("name", [n for n in KERNELS if "_s4_" in n])
+WAYS = "warps_k", "cluster_k", "ahead", "copy"
+
+
+@pytest.mark.parametrize("name", representatives(*WAYS))
 def test_schedules_do_not_matter(name):
     """Warps at random, copies that land early: no race, no read of what nobody wrote."""
-    case = int4_cases.cases(name)[1]
+    spec = SPECS[name]
+    k = spec.bk * spec.cluster_k * (spec.stages + 1) - 2
     for settings in ({"seed": 5}, {"early": True}):
-        int4_cases.check(name, case, CpuDevice(**settings))
+        int4_cases.check(name, Case(5, 12, k, with_c="over"), CpuDevice(**settings))
 
 
-@pytest.mark.parametrize("name", [n for n in KERNELS if "_s4_" in n])
+@pytest.mark.parametrize("name", representatives(*WAYS, "layout"))
 def test_ctas_walk_over_more_tiles_than_fit_a_grid(name):
     spec = SPECS[name]
     case = Case(spec.bm + 1, spec.bn + 2, spec.bk * 3 + 2, "relu", with_c="over")
     int4_cases.check(name, case, OneCta(spec.cluster_k))
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", representatives("layout", "bm", "bn", "bk", "warps_k"))
 def test_tiles_are_copied_and_read_without_bank_conflicts(name):
     spec, observer = SPECS[name], Profiler()
     b = (spec.bn, spec.bk // 2) if spec.layout == "rcr" else (spec.bk, spec.bn // 2)

@@ -24,10 +24,10 @@ from ptxgen.tiles.realign import copying
 
 # bm, bn, bk, warps_m, warps_n, stages; warps_k; sizes of clusters; whether words are loaded ahead.
 TILES = (
-    ((32, 32, 512, 1, 1, 4), 8, (1, 2), False, "few rows or few outputs"),
-    ((32, 64, 512, 1, 1, 4), 8, (1, 2), False, "few rows"),
-    ((32, 128, 256, 1, 2, 4), 4, (1, 2, 4), False, "few rows, many columns"),
-    ((64, 128, 256, 2, 2, 4), 1, (1, 2), True, "some rows"),
+    ((32, 32, 512, 1, 1, 4), 8, (1, 2), True, "few rows or few outputs"),
+    ((32, 64, 512, 1, 1, 4), 8, (1,), False, "few rows"),
+    ((32, 128, 256, 1, 2, 4), 4, (1, 2), False, "few rows, many columns"),
+    ((64, 64, 256, 2, 2, 4), 1, (1, 2), False, "some rows"),
     ((128, 128, 256, 2, 2, 3), 1, (1, 2), True, "many outputs"),
 )
 

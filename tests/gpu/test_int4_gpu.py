@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import int4_cases
@@ -22,16 +23,25 @@ pytestmark = pytest.mark.gpu
 ROUTES = {r.name: key for key, t in TABLES.items() if key[0] == "int4" for r in t.routes}
 """The table of each route."""
 SHAPES = ((1, 2, 2), (1, 32, 2), (5, 34, 66), (33, 64, 544), (130, 288, 1568), (17, 96, 8224))
-ALIGNED = tuple(s for s in SHAPES if s[1] % 32 == s[2] % 32 == 0)
+LARGE = 257, 512, 4096
+
+
+@functools.cache
+def problem(case, dtype, layout):
+    """The library's arguments on the GPU, its options, and the oracle's result."""
+    given, options = int4_cases.operands(case, dtype, layout)
+    on_gpu = {
+        x: None if v is None else torch.from_numpy(np.ascontiguousarray(v)).cuda()
+        for x, v in given.items()
+    }
+    return on_gpu, options, reference.int4_gemm(**given, **options)
 
 
 def operands(case, dtype, layout):
-    """The library's arguments on the GPU, the oracle's result, and poisoned memory for ours."""
-    given, options = int4_cases.operands(case, dtype, layout)
-    expected = reference.int4_gemm(**given, **options)
-    on_gpu = {x: None if v is None else torch.from_numpy(v).cuda() for x, v in given.items()}
-    out = torch.full(expected.shape, 77, dtype=torch.from_numpy(expected).dtype, device="cuda")
-    return on_gpu, options, expected, out
+    """A problem, and poisoned memory for our result."""
+    given, options, expected = problem(case, dtype, layout)
+    kind = torch.from_numpy(expected).dtype
+    return given, options, expected, torch.full(expected.shape, 77, dtype=kind, device="cuda")
 
 
 def same(out, expected):
@@ -45,9 +55,9 @@ def test_every_route_has_the_bits_of_the_oracle(name):
     _, layout, dtype = ROUTES[name]
     variants = [(e, b) for d, lay, e, b in VARIANTS if (d, lay) == (dtype, layout)]
     served = 0
-    for shape in (*SHAPES, (257, 512, 4096)):
+    for shape in (*SHAPES, LARGE):
         for i, (epilogue, bias) in enumerate(variants):
-            how = ("uint8", "float32", "int32")[i % 3] if shape in SHAPES else "uint8"
+            how = ("uint8", "float32", "int32")[i % 3] if shape != LARGE else "uint8"
             with_c = ("", "beside")[i % 2]
             case = Case(
                 *shape, epilogue, bias or "float32", with_c, how, beta=(0.5, math.inf)[i // 7]
@@ -129,3 +139,17 @@ def test_the_cpu_device_computes_the_same(layout):
         got.tobytes() == expected.tobytes() == int4.gemm(**given, **options).cpu().numpy().tobytes()
     )
     assert get_device("cuda").sms > 0
+
+
+@pytest.mark.parametrize("name", sorted(n for n, key in ROUTES.items() if key[2] == "s4"))
+def test_the_longest_reductions(name):
+    """All products the largest, at the last k's that a kernel with shifted factors takes."""
+    _, layout, dtype = ROUTES[name]
+    main = TABLES[ROUTES[name]].named[name].main
+    k = min(getattr(main, "k_max", 1 << 20) // 32 * 32, 1 << 20)
+    a = torch.full((1, k // 2), 0x88, dtype=torch.uint8, device="cuda")
+    b = torch.full(
+        (32, k // 2) if layout == "rcr" else (k, 16), 0x88, dtype=torch.uint8, device="cuda"
+    )
+    got = int4.gemm(a, b, layout=layout, dtype=dtype, out_dtype="int32", kernel=name)
+    assert (got == 64 * k).all()

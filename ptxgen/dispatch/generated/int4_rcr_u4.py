@@ -22,21 +22,21 @@ def candidates(
     # 0: few rows or few outputs
     if align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_32x32x512_93f1af", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rcr_u4_32x32x512_2f3d32", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
-        choice = Choice(0, ("int4_rcr_u4_32x32x512_93f1af",), (min(tiles_32x32, 2147483647),), ())
+        choice = Choice(0, ("int4_rcr_u4_32x32x512_2f3d32",), (min(tiles_32x32, 2147483647),), ())
         yield Candidate(us, choice)
     # 1: few rows or few outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_32x32x512_604b2b", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
+            "int4_rcr_u4_32x32x512_c73aa9", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
             -(-k // 1024) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            1, ("int4_rcr_u4_32x32x512_604b2b",), (min(tiles_32x32, 1073741823) * 2,), (),
+            1, ("int4_rcr_u4_32x32x512_c73aa9",), (min(tiles_32x32, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_32x64 = -(-m // 32) * -(-n // 64)
@@ -49,28 +49,17 @@ def candidates(
         )
         choice = Choice(2, ("int4_rcr_u4_32x64x512_01d5ce",), (min(tiles_32x64, 2147483647),), ())
         yield Candidate(us, choice)
-    # 3: few rows; 2 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rcr_u4_32x64x512_8f09ad", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 1024),
-            -(-k // 1024) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            3, ("int4_rcr_u4_32x64x512_8f09ad",), (min(tiles_32x64, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 4: few rows, many columns
+    # 3: few rows, many columns
     if align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rcr_u4_32x128x256_cb9c87", "mma8", 2, sms, tiles_32x128, -(-k // 256),
             -(-k // 256) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
             operands, stores,
         )
-        choice = Choice(4, ("int4_rcr_u4_32x128x256_cb9c87",), (min(tiles_32x128, 2147483647),), ())
+        choice = Choice(3, ("int4_rcr_u4_32x128x256_cb9c87",), (min(tiles_32x128, 2147483647),), ())
         yield Candidate(us, choice)
-    # 5: few rows, many columns; 2 CTAs share a tile's k's
+    # 4: few rows, many columns; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rcr_u4_32x128x256_13705e", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
@@ -78,43 +67,32 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            5, ("int4_rcr_u4_32x128x256_13705e",), (min(tiles_32x128, 1073741823) * 2,), (),
+            4, ("int4_rcr_u4_32x128x256_13705e",), (min(tiles_32x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 6: few rows, many columns; 4 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rcr_u4_32x128x256_5cc7e4", "mma8", 2, sms, tiles_32x128 * 4, -(-k // 1024),
-            -(-k // 1024) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            6, ("int4_rcr_u4_32x128x256_5cc7e4",), (min(tiles_32x128, 536870911) * 4,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 7: some rows
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 5: some rows
     if align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_64x128x256_3e4603", "mma8", 2, sms, tiles_64x128, -(-k // 256),
-            -(-k // 256) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            "int4_rcr_u4_64x64x256_95bbba", "mma8", 2, sms, tiles_64x64, -(-k // 256),
+            -(-k // 256) * 1048576, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
             operands, stores,
         )
-        choice = Choice(7, ("int4_rcr_u4_64x128x256_3e4603",), (min(tiles_64x128, 2147483647),), ())
+        choice = Choice(5, ("int4_rcr_u4_64x64x256_95bbba",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)
-    # 8: some rows; 2 CTAs share a tile's k's
+    # 6: some rows; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rcr_u4_64x128x256_13f355", "mma8", 2, sms, tiles_64x128 * 2, -(-k // 512),
-            -(-k // 512) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            "int4_rcr_u4_64x64x256_66f53b", "mma8", 2, sms, tiles_64x64 * 2, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            8, ("int4_rcr_u4_64x128x256_13f355",), (min(tiles_64x128, 1073741823) * 2,), (),
+            6, ("int4_rcr_u4_64x64x256_66f53b",), (min(tiles_64x64, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 9: many outputs
+    # 7: many outputs
     if align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rcr_u4_128x128x256_af215d", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -122,10 +100,10 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            9, ("int4_rcr_u4_128x128x256_af215d",), (min(tiles_128x128, 2147483647),), (),
+            7, ("int4_rcr_u4_128x128x256_af215d",), (min(tiles_128x128, 2147483647),), (),
         )
         yield Candidate(us, choice)
-    # 10: many outputs; 2 CTAs share a tile's k's
+    # 8: many outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rcr_u4_128x128x256_d97f35", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
@@ -133,14 +111,14 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            10, ("int4_rcr_u4_128x128x256_d97f35",), (min(tiles_128x128, 1073741823) * 2,), (),
+            8, ("int4_rcr_u4_128x128x256_d97f35",), (min(tiles_128x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     operands_1 = m * -(-k // 2)
     stores_1 = 2 * (m * -(-k // 2))
     operands_2 = m * k + -(-(n * k) // 2)
     pieces_m_k32 = m * -(-k // 32)
-    # 11: tiles of 128 rows, by wgmma
+    # 9: tiles of 128 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -156,13 +134,13 @@ def candidates(
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            11, ("unpack_u4_cc3636", "packed_rcr_u4_128x128x128_c70611"),
+            9, ("unpack_u4_cc3636", "packed_rcr_u4_128x128x128_c70611"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_128x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     tiles_96x128 = -(-m // 96) * -(-n // 128)
-    # 12: tiles of 96 rows, by wgmma
+    # 10: tiles of 96 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -177,12 +155,13 @@ def candidates(
             k * 12288, tiles_96x128 * k * 160, operands_2, stores,
         )
         choice = Choice(
-            12, ("unpack_u4_cc3636", "packed_rcr_u4_96x128x128_828284"),
+            10, ("unpack_u4_cc3636", "packed_rcr_u4_96x128x128_828284"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_96x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 13: tiles of 64 rows, by wgmma
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 11: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -197,12 +176,12 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            13, ("unpack_u4_cc3636", "packed_rcr_u4_64x128x128_cec1df"),
+            11, ("unpack_u4_cc3636", "packed_rcr_u4_64x128x128_cec1df"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 14: tiles of 64 rows, by wgmma
+    # 12: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -217,31 +196,31 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            14, ("unpack_u4_cc3636", "packed_rcr_u4_64x128x128_31e306"),
+            12, ("unpack_u4_cc3636", "packed_rcr_u4_64x128x128_31e306"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + m * -(-k // 32) * 16 + n * -(-k // 32) * 16
     pieces_n_k32 = n * -(-k // 32)
-    # 15: A and B off 16 bytes: copied first
+    # 13: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
             1, 0, operands_3, operands_3, operands_3,
         )
         us += time(
-            "int4_rcr_u4_32x32x512_93f1af", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rcr_u4_32x32x512_2f3d32", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
         choice = Choice(
-            15, ("realign_b8x2_d1c3d8", "int4_rcr_u4_32x32x512_93f1af"),
+            13, ("realign_b8x2_d1c3d8", "int4_rcr_u4_32x32x512_2f3d32"),
             (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
-    # 16: A and B off 16 bytes: copied first
+    # 14: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
@@ -253,17 +232,16 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            16, ("realign_b8x2_d1c3d8", "int4_rcr_u4_128x128x256_af215d"),
+            14, ("realign_b8x2_d1c3d8", "int4_rcr_u4_128x128x256_af215d"),
             (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 17: everything else: any alignment, the longest reductions
+    # 15: everything else: any alignment, the longest reductions
     us = time(
         "int4_rcr_u4_64x64x128_2c6ce9", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(17, ("int4_rcr_u4_64x64x128_2c6ce9",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(15, ("int4_rcr_u4_64x64x128_2c6ce9",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

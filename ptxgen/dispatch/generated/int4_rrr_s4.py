@@ -22,21 +22,21 @@ def candidates(
     # 0: few rows or few outputs
     if k <= 1048064 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_s4_32x32x512_5abe3a", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
-        choice = Choice(0, ("int4_rrr_s4_32x32x512_4e8cf1",), (min(tiles_32x32, 2147483647),), ())
+        choice = Choice(0, ("int4_rrr_s4_32x32x512_5abe3a",), (min(tiles_32x32, 2147483647),), ())
         yield Candidate(us, choice)
     # 1: few rows or few outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_32x32x512_b66370", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
+            "int4_rrr_s4_32x32x512_a5872d", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
             -(-k // 1024) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            1, ("int4_rrr_s4_32x32x512_b66370",), (min(tiles_32x32, 1073741823) * 2,), (),
+            1, ("int4_rrr_s4_32x32x512_a5872d",), (min(tiles_32x32, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_32x64 = -(-m // 32) * -(-n // 64)
@@ -49,28 +49,17 @@ def candidates(
         )
         choice = Choice(2, ("int4_rrr_s4_32x64x512_0d89a2",), (min(tiles_32x64, 2147483647),), ())
         yield Candidate(us, choice)
-    # 3: few rows; 2 CTAs share a tile's k's
-    if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_s4_32x64x512_c25d13", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 1024),
-            -(-k // 1024) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            3, ("int4_rrr_s4_32x64x512_c25d13",), (min(tiles_32x64, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 4: few rows, many columns
+    # 3: few rows, many columns
     if k <= 524032 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_s4_32x128x256_a7f786", "mma8", 2, sms, tiles_32x128, -(-k // 256),
             -(-k // 256) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
             operands, stores,
         )
-        choice = Choice(4, ("int4_rrr_s4_32x128x256_a7f786",), (min(tiles_32x128, 2147483647),), ())
+        choice = Choice(3, ("int4_rrr_s4_32x128x256_a7f786",), (min(tiles_32x128, 2147483647),), ())
         yield Candidate(us, choice)
-    # 5: few rows, many columns; 2 CTAs share a tile's k's
+    # 4: few rows, many columns; 2 CTAs share a tile's k's
     if arch in SOME_0 and k <= 1048064 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_s4_32x128x256_1de239", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
@@ -78,43 +67,32 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            5, ("int4_rrr_s4_32x128x256_1de239",), (min(tiles_32x128, 1073741823) * 2,), (),
+            4, ("int4_rrr_s4_32x128x256_1de239",), (min(tiles_32x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 6: few rows, many columns; 4 CTAs share a tile's k's
-    if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_s4_32x128x256_a51428", "mma8", 2, sms, tiles_32x128 * 4, -(-k // 1024),
-            -(-k // 1024) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            6, ("int4_rrr_s4_32x128x256_a51428",), (min(tiles_32x128, 536870911) * 4,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 7: some rows
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 5: some rows
     if k <= 131071 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_64x128x256_3f44fc", "mma8", 2, sms, tiles_64x128, -(-k // 256),
-            -(-k // 256) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            "int4_rrr_s4_64x64x256_35dece", "mma8", 2, sms, tiles_64x64, -(-k // 256),
+            -(-k // 256) * 1048576, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
             operands, stores,
         )
-        choice = Choice(7, ("int4_rrr_s4_64x128x256_3f44fc",), (min(tiles_64x128, 2147483647),), ())
+        choice = Choice(5, ("int4_rrr_s4_64x64x256_35dece",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)
-    # 8: some rows; 2 CTAs share a tile's k's
+    # 6: some rows; 2 CTAs share a tile's k's
     if arch in SOME_0 and k <= 261632 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_64x128x256_8e1ef3", "mma8", 2, sms, tiles_64x128 * 2, -(-k // 512),
-            -(-k // 512) * 2097152, -(-(tiles_64x128 * (min(m, 64) + min(n, 128)) * k) // 2),
+            "int4_rrr_s4_64x64x256_40f4ae", "mma8", 2, sms, tiles_64x64 * 2, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
             operands, stores,
         )
         choice = Choice(
-            8, ("int4_rrr_s4_64x128x256_8e1ef3",), (min(tiles_64x128, 1073741823) * 2,), (),
+            6, ("int4_rrr_s4_64x64x256_40f4ae",), (min(tiles_64x64, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 9: many outputs
+    # 7: many outputs
     if k <= 131071 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_s4_128x128x256_95cd7e", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -122,10 +100,10 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            9, ("int4_rrr_s4_128x128x256_95cd7e",), (min(tiles_128x128, 2147483647),), (),
+            7, ("int4_rrr_s4_128x128x256_95cd7e",), (min(tiles_128x128, 2147483647),), (),
         )
         yield Candidate(us, choice)
-    # 10: many outputs; 2 CTAs share a tile's k's
+    # 8: many outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and k <= 261632 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_s4_128x128x256_2ca31a", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
@@ -133,14 +111,14 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            10, ("int4_rrr_s4_128x128x256_2ca31a",), (min(tiles_128x128, 1073741823) * 2,), (),
+            8, ("int4_rrr_s4_128x128x256_2ca31a",), (min(tiles_128x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     operands_1 = m * -(-k // 2)
     stores_1 = 2 * (m * -(-k // 2))
     operands_2 = m * k + -(-(n * k) // 2)
     pieces_m_k16 = m * -(-k // 16)
-    # 11: tiles of 128 rows, by wgmma
+    # 9: tiles of 128 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -156,13 +134,13 @@ def candidates(
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            11, ("unpack_s4_e9c788", "packed_rrr_s4_128x128x128_f3f084"),
+            9, ("unpack_s4_e9c788", "packed_rrr_s4_128x128x128_f3f084"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_128x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     tiles_96x128 = -(-m // 96) * -(-n // 128)
-    # 12: tiles of 96 rows, by wgmma
+    # 10: tiles of 96 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -177,12 +155,13 @@ def candidates(
             k * 12288, tiles_96x128 * k * 160, operands_2, stores,
         )
         choice = Choice(
-            12, ("unpack_s4_e9c788", "packed_rrr_s4_96x128x128_ef02f0"),
+            10, ("unpack_s4_e9c788", "packed_rrr_s4_96x128x128_ef02f0"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_96x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 13: tiles of 64 rows, by wgmma
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 11: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -197,12 +176,12 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            13, ("unpack_s4_e9c788", "packed_rrr_s4_64x128x128_b512d3"),
+            11, ("unpack_s4_e9c788", "packed_rrr_s4_64x128x128_b512d3"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_64x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 14: tiles of 64 rows, by wgmma
+    # 12: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -217,66 +196,66 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            14, ("unpack_s4_e9c788", "packed_rrr_s4_64x128x128_7ea68f"),
+            12, ("unpack_s4_e9c788", "packed_rrr_s4_64x128x128_7ea68f"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_64x128, sms)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + m * -(-k // 32) * 16
     pieces_m_k32 = m * -(-k // 32)
-    # 15: A off 16 bytes: copied first
+    # 13: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and k <= 1048064 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_3,
             operands_3, operands_3,
         )
         us += time(
-            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_s4_32x32x512_5abe3a", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
         choice = Choice(
-            15, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_4e8cf1"),
+            13, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_5abe3a"),
             (-(-pieces_m_k32 // 512), min(tiles_32x32, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
     operands_4 = 0 + k * -(-n // 32) * 16
     pieces_k_n32 = k * -(-n // 32)
-    # 16: B off 16 bytes: copied first
+    # 14: B off 16 bytes: copied first
     if pieces_k_n32 * 16 <= 1073741824 and k <= 1048064 and align_a >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_4,
             operands_4, operands_4,
         )
         us += time(
-            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_s4_32x32x512_5abe3a", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
         choice = Choice(
-            16, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_4e8cf1"),
+            14, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_5abe3a"),
             (-(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)), (pieces_k_n32 * 16,),
         )
         yield Candidate(us, choice)
     operands_5 = 0 + m * -(-k // 32) * 16 + k * -(-n // 32) * 16
-    # 17: A and B off 16 bytes: copied first
+    # 15: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824 and k <= 1048064:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
             1, 0, operands_5, operands_5, operands_5,
         )
         us += time(
-            "int4_rrr_s4_32x32x512_4e8cf1", "mma8", 2, sms, tiles_32x32, -(-k // 512),
+            "int4_rrr_s4_32x32x512_5abe3a", "mma8", 2, sms, tiles_32x32, -(-k // 512),
             -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
             stores,
         )
         choice = Choice(
-            17, ("realign_b8x2_d1c3d8", "int4_rrr_s4_32x32x512_4e8cf1"),
+            15, ("realign_b8x2_d1c3d8", "int4_rrr_s4_32x32x512_5abe3a"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    # 18: A off 16 bytes: copied first
+    # 16: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and k <= 131071 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_3,
@@ -288,11 +267,11 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            18, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
+            16, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
             (-(-pieces_m_k32 // 512), min(tiles_128x128, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
-    # 19: B off 16 bytes: copied first
+    # 17: B off 16 bytes: copied first
     if pieces_k_n32 * 16 <= 1073741824 and k <= 131071 and align_a >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_4,
@@ -304,11 +283,11 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            19, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
+            17, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
             (-(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)), (pieces_k_n32 * 16,),
         )
         yield Candidate(us, choice)
-    # 20: A and B off 16 bytes: copied first
+    # 18: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824 and k <= 131071:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
@@ -320,17 +299,16 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            20, ("realign_b8x2_d1c3d8", "int4_rrr_s4_128x128x256_95cd7e"),
+            18, ("realign_b8x2_d1c3d8", "int4_rrr_s4_128x128x256_95cd7e"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 21: everything else: any alignment, the longest reductions
+    # 19: everything else: any alignment, the longest reductions
     us = time(
         "int4_rrr_s4_64x64x128_0a50d0", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(21, ("int4_rrr_s4_64x64x128_0a50d0",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(19, ("int4_rrr_s4_64x64x128_0a50d0",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

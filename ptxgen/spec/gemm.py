@@ -252,6 +252,11 @@ class GemmSpec(KernelSpec):
         return 1
 
     @property
+    def straddled(self) -> Expr:
+        """Bytes that L2 reads for tiles' rows beyond what is in them, for each k."""
+        return const(0)
+
+    @property
     def effort(self) -> Effort:
         high, wide = self.shared_by
         apart = self.split in ("workspace", "cluster")  # each chunk has a CTA
@@ -268,7 +273,7 @@ class GemmSpec(KernelSpec):
             ctas=tiles * CHUNKS if apart else tiles,
             steps=steps,
             products=length * (self.bm * self.bn),
-            loads=self.tiles * K * ((self.bm * high + self.bn * wide) * item),
+            loads=self.tiles * K * ((self.bm * high + self.bn * wide) * item + self.straddled),
             operands=(M + N) * K * item,
             stores=partial if self.split == "workspace" else M * N * item,
         )

@@ -52,7 +52,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -74,7 +76,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -96,7 +100,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -177,7 +182,9 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -206,7 +213,9 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -235,7 +244,9 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -262,7 +273,9 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -291,7 +304,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -318,7 +332,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -421,7 +436,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
+            k * 32768, tiles_128x256 * k * (768 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             20, ("wgmma_nn_bf16_128x256x64_86d2ac",), (min(tiles_128x256, sms) * 1,), (),
@@ -437,7 +453,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * 1024, operands, stores_1,
+            k * 32768, tiles_256x256 * k * (1024 + 0 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             21, ("wgmma_nn_bf16_128x256x64_74d273",), (min(tiles_256x256, sms // 2) * 2,), (),
@@ -453,7 +470,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x192x64_abc7eb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * 896, operands, stores_1,
+            k * 24576, tiles_256x192 * k * (896 + 0 + min(k % 16, 1) * 512 + min(n % 16, 1) * 384),
+            operands, stores_1,
         )
         choice = Choice(
             22, ("wgmma_nn_bf16_128x192x64_abc7eb",), (min(tiles_256x192, sms // 2) * 2,), (),
@@ -467,7 +485,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_192x192x64_0577ba", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * 768, operands, stores_1,
+            k * 36864, tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384),
+            operands, stores_1,
         )
         choice = Choice(
             23, ("wgmma_nn_bf16_192x192x64_0577ba",), (min(tiles_192x192, sms) * 1,), (),
@@ -483,7 +502,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_192x128x64_8014f7", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands, stores_1,
+            k * 24576, tiles_192x256 * k * (896 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             24, ("wgmma_nn_bf16_192x128x64_8014f7",), (min(tiles_192x256, sms // 2) * 2,), (),
@@ -498,7 +518,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands, stores_1,
+            k * 28672, tiles_128x224 * k * (704 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
+            operands, stores_1,
         )
         choice = Choice(
             25, ("wgmma_nn_bf16_128x224x64_21d9d3",), (min(tiles_128x224, sms) * 1,), (),
@@ -514,7 +535,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x176x64_5c5403", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands, stores_1,
+            k * 22528, tiles_128x176 * k * (608 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 352),
+            operands, stores_1,
         )
         choice = Choice(
             26, ("wgmma_nn_bf16_128x176x64_5c5403",), (min(tiles_128x176, sms) * 1,), (),
@@ -530,7 +552,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * 832, operands, stores_1,
+            k * 20480, tiles_256x160 * k * (832 + 0 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
+            operands, stores_1,
         )
         choice = Choice(
             27, ("wgmma_nn_bf16_128x160x64_20a7b2",), (min(tiles_256x160, sms // 2) * 2,), (),
@@ -545,7 +568,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            k * 16384, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             28, ("wgmma_nn_bf16_128x128x64_f67370",), (min(tiles_128x128, sms) * 1,), (),
@@ -561,7 +585,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x112x64_6ae37f", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * 480, operands, stores_1,
+            k * 14336, tiles_128x112 * k * (480 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 224),
+            operands, stores_1,
         )
         choice = Choice(
             29, ("wgmma_nn_bf16_128x112x64_6ae37f",), (min(tiles_128x112, sms) * 1,), (),
@@ -576,7 +601,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x256x64_8f2f4a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * 640, operands, stores_1,
+            tiles_64x256 * k * (640 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 512), operands,
+            stores_1,
         )
         choice = Choice(30, ("wgmma_nn_bf16_64x256x64_8f2f4a",), (min(tiles_64x256, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -590,7 +616,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x64x64_0dad98", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands, stores_1,
+            tiles_128x64 * k * (384 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(31, ("wgmma_nn_bf16_128x64x64_0dad98",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -603,7 +630,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x128x64_53820a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores_1,
+            tiles_64x128 * k * (384 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
+            stores_1,
         )
         choice = Choice(32, ("wgmma_nn_bf16_64x128x64_53820a",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -616,7 +644,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x128x64_f0b5aa", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * 512, operands, stores_1,
+            k * 8192, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             33, ("wgmma_nn_bf16_64x128x64_f0b5aa",), (min(tiles_128x128, sms // 2) * 2,), (),
@@ -631,7 +660,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
+            tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(34, ("wgmma_nn_bf16_64x64x64_2ff8a4",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -645,7 +675,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x32x128_13bd40", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * 192, operands, stores_1,
+            tiles_64x32 * k * (192 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 64), operands,
+            stores_1,
         )
         choice = Choice(35, ("wgmma_nn_bf16_64x32x128_13bd40",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -659,7 +690,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x16x128_a58e3f", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * 160, operands, stores_1,
+            tiles_64x16 * k * (160 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 32), operands,
+            stores_1,
         )
         choice = Choice(36, ("wgmma_nn_bf16_64x16x128_a58e3f",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -693,7 +725,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
+            k * 32768, tiles_128x256 * k * (768 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             39, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_86d2ac"),
@@ -713,7 +746,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
+            k * 32768, tiles_128x256 * k * (768 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             40, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_86d2ac"),
@@ -734,7 +768,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            k * 16384, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             41, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f67370"),
@@ -754,7 +789,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            k * 16384, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             42, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_f67370"),
@@ -775,7 +811,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
+            tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(
             43, ("realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_2ff8a4"),
@@ -795,7 +832,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
+            tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(
             44, ("realign_b16x2_d789c8", "wgmma_nn_bf16_64x64x64_2ff8a4"),

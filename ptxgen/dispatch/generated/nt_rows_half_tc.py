@@ -52,7 +52,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_192x192x64_3adde2", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -74,7 +76,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x128x64_40a9ac", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -96,7 +100,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x64x64_15f6e1", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -178,7 +183,9 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_192x192x64_3adde2", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -207,7 +214,9 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x128x64_40a9ac", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -236,7 +245,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_15f6e1", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -327,7 +337,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
+            k * 32768, tiles_128x256 * k * (768 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             16, ("wgmma_nt_bf16_128x256x64_b35b38",), (min(tiles_128x256, sms) * 1,), (),
@@ -343,7 +354,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x256x64_362a60", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * 1024, operands, stores_1,
+            k * 32768, tiles_256x256 * k * (1024 + 0 + min(k % 16, 1) * 512 + min(k % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             17, ("wgmma_nt_bf16_128x256x64_362a60",), (min(tiles_256x256, sms // 2) * 2,), (),
@@ -359,7 +371,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x192x64_cf3d87", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * 896, operands, stores_1,
+            k * 24576, tiles_256x192 * k * (896 + 0 + min(k % 16, 1) * 512 + min(k % 16, 1) * 384),
+            operands, stores_1,
         )
         choice = Choice(
             18, ("wgmma_nt_bf16_128x192x64_cf3d87",), (min(tiles_256x192, sms // 2) * 2,), (),
@@ -373,7 +386,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_192x192x64_f483cd", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * 768, operands, stores_1,
+            k * 36864, tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384),
+            operands, stores_1,
         )
         choice = Choice(
             19, ("wgmma_nt_bf16_192x192x64_f483cd",), (min(tiles_192x192, sms) * 1,), (),
@@ -389,7 +403,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_192x128x64_481d7f", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands, stores_1,
+            k * 24576, tiles_192x256 * k * (896 + 0 + min(k % 16, 1) * 384 + min(k % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             20, ("wgmma_nt_bf16_192x128x64_481d7f",), (min(tiles_192x256, sms // 2) * 2,), (),
@@ -404,7 +419,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x224x64_18067c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands, stores_1,
+            k * 28672, tiles_128x224 * k * (704 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 448),
+            operands, stores_1,
         )
         choice = Choice(
             21, ("wgmma_nt_bf16_128x224x64_18067c",), (min(tiles_128x224, sms) * 1,), (),
@@ -420,7 +436,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x176x64_218ab3", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands, stores_1,
+            k * 22528, tiles_128x176 * k * (608 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 352),
+            operands, stores_1,
         )
         choice = Choice(
             22, ("wgmma_nt_bf16_128x176x64_218ab3",), (min(tiles_128x176, sms) * 1,), (),
@@ -436,7 +453,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x160x64_732859", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * 832, operands, stores_1,
+            k * 20480, tiles_256x160 * k * (832 + 0 + min(k % 16, 1) * 512 + min(k % 16, 1) * 320),
+            operands, stores_1,
         )
         choice = Choice(
             23, ("wgmma_nt_bf16_128x160x64_732859",), (min(tiles_256x160, sms // 2) * 2,), (),
@@ -451,7 +469,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            k * 16384, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             24, ("wgmma_nt_bf16_128x128x64_96a12d",), (min(tiles_128x128, sms) * 1,), (),
@@ -467,7 +486,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x112x64_18e25a", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * 480, operands, stores_1,
+            k * 14336, tiles_128x112 * k * (480 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 224),
+            operands, stores_1,
         )
         choice = Choice(
             25, ("wgmma_nt_bf16_128x112x64_18e25a",), (min(tiles_128x112, sms) * 1,), (),
@@ -482,7 +502,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x256x64_7ed76b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * 640, operands, stores_1,
+            tiles_64x256 * k * (640 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 512), operands,
+            stores_1,
         )
         choice = Choice(26, ("wgmma_nt_bf16_64x256x64_7ed76b",), (min(tiles_64x256, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -496,7 +517,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x160x64_3d3368", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
-            tiles_64x160 * k * 448, operands, stores_1,
+            tiles_64x160 * k * (448 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 320), operands,
+            stores_1,
         )
         choice = Choice(27, ("wgmma_nt_bf16_64x160x64_3d3368",), (min(tiles_64x160, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -510,7 +532,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x64x64_885da7", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands, stores_1,
+            tiles_128x64 * k * (384 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(28, ("wgmma_nt_bf16_128x64x64_885da7",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -523,7 +546,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x128x64_deac4e", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores_1,
+            tiles_64x128 * k * (384 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 256), operands,
+            stores_1,
         )
         choice = Choice(29, ("wgmma_nt_bf16_64x128x64_deac4e",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -536,7 +560,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x128x64_6a500d", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * 512, operands, stores_1,
+            k * 8192, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             30, ("wgmma_nt_bf16_64x128x64_6a500d",), (min(tiles_128x128, sms // 2) * 2,), (),
@@ -551,7 +576,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
+            tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(31, ("wgmma_nt_bf16_64x64x64_595f63",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -565,7 +591,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x32x128_6d7237", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * 192, operands, stores_1,
+            tiles_64x32 * k * (192 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 64), operands,
+            stores_1,
         )
         choice = Choice(32, ("wgmma_nt_bf16_64x32x128_6d7237",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -579,7 +606,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x16x128_b79a3a", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * 160, operands, stores_1,
+            tiles_64x16 * k * (160 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 32), operands,
+            stores_1,
         )
         choice = Choice(33, ("wgmma_nt_bf16_64x16x128_b79a3a",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -613,7 +641,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
+            k * 32768, tiles_128x256 * k * (768 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             36, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_b35b38"),
@@ -634,7 +663,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            k * 16384, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             37, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_96a12d"),
@@ -655,7 +685,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
+            tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(
             38, ("realign_b16x2_d789c8", "wgmma_nt_bf16_64x64x64_595f63"),

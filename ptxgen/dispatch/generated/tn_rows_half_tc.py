@@ -52,7 +52,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + 0 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -74,7 +76,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -96,7 +100,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -196,7 +201,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + 0 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -225,7 +232,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands, stores,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + 0 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -254,7 +263,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -281,7 +292,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -310,7 +323,8 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -337,7 +351,8 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -429,7 +444,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
+            k * 32768, tiles_128x256 * k * (768 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             20, ("wgmma_tn_bf16_128x256x64_db9343",), (min(tiles_128x256, sms) * 1,), (),
@@ -445,7 +461,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x256x64_d699cb", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * 1024, operands, stores_1,
+            k * 32768, tiles_256x256 * k * (1024 + 0 + min(m % 16, 1) * 512 + min(n % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             21, ("wgmma_tn_bf16_128x256x64_d699cb",), (min(tiles_256x256, sms // 2) * 2,), (),
@@ -461,7 +478,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x192x64_23ffeb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * 896, operands, stores_1,
+            k * 24576, tiles_256x192 * k * (896 + 0 + min(m % 16, 1) * 512 + min(n % 16, 1) * 384),
+            operands, stores_1,
         )
         choice = Choice(
             22, ("wgmma_tn_bf16_128x192x64_23ffeb",), (min(tiles_256x192, sms // 2) * 2,), (),
@@ -475,7 +493,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_192x192x64_747206", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * 768, operands, stores_1,
+            k * 36864, tiles_192x192 * k * (768 + 0 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384),
+            operands, stores_1,
         )
         choice = Choice(
             23, ("wgmma_tn_bf16_192x192x64_747206",), (min(tiles_192x192, sms) * 1,), (),
@@ -490,7 +509,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_192x128x64_7cc8a1", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
-            k * 24576, tiles_192x128 * k * 640, operands, stores_1,
+            k * 24576, tiles_192x128 * k * (640 + 0 + min(m % 16, 1) * 384 + min(n % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             24, ("wgmma_tn_bf16_192x128x64_7cc8a1",), (min(tiles_192x128, sms) * 1,), (),
@@ -506,7 +526,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_192x128x64_534c0d", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands, stores_1,
+            k * 24576, tiles_192x256 * k * (896 + 0 + min(m % 16, 1) * 384 + min(n % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             25, ("wgmma_tn_bf16_192x128x64_534c0d",), (min(tiles_192x256, sms // 2) * 2,), (),
@@ -521,7 +542,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x224x64_d31d43", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands, stores_1,
+            k * 28672, tiles_128x224 * k * (704 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 448),
+            operands, stores_1,
         )
         choice = Choice(
             26, ("wgmma_tn_bf16_128x224x64_d31d43",), (min(tiles_128x224, sms) * 1,), (),
@@ -537,7 +559,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x176x64_7a44c4", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands, stores_1,
+            k * 22528, tiles_128x176 * k * (608 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 352),
+            operands, stores_1,
         )
         choice = Choice(
             27, ("wgmma_tn_bf16_128x176x64_7a44c4",), (min(tiles_128x176, sms) * 1,), (),
@@ -552,7 +575,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            k * 16384, tiles_128x128 * k * (512 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             28, ("wgmma_tn_bf16_128x128x64_64c3c2",), (min(tiles_128x128, sms) * 1,), (),
@@ -568,7 +592,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x112x64_bcc2a2", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * 480, operands, stores_1,
+            k * 14336, tiles_128x112 * k * (480 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 224),
+            operands, stores_1,
         )
         choice = Choice(
             29, ("wgmma_tn_bf16_128x112x64_bcc2a2",), (min(tiles_128x112, sms) * 1,), (),
@@ -583,7 +608,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x256x64_91a39b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * 640, operands, stores_1,
+            tiles_64x256 * k * (640 + 0 + min(m % 16, 1) * 128 + min(n % 16, 1) * 512), operands,
+            stores_1,
         )
         choice = Choice(30, ("wgmma_tn_bf16_64x256x64_91a39b",), (min(tiles_64x256, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -597,7 +623,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x64x64_0c609c", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands, stores_1,
+            tiles_128x64 * k * (384 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(31, ("wgmma_tn_bf16_128x64x64_0c609c",), (min(tiles_128x64, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -610,7 +637,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x128x64_cc0e14", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores_1,
+            tiles_64x128 * k * (384 + 0 + min(m % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
+            stores_1,
         )
         choice = Choice(32, ("wgmma_tn_bf16_64x128x64_cc0e14",), (min(tiles_64x128, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -623,7 +651,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x128x64_bf5324", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * 512, operands, stores_1,
+            k * 8192, tiles_128x128 * k * (512 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             33, ("wgmma_tn_bf16_64x128x64_bf5324",), (min(tiles_128x128, sms // 2) * 2,), (),
@@ -638,7 +667,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
+            tiles_64x64 * k * (256 + 0 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(34, ("wgmma_tn_bf16_64x64x64_c86b5d",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -651,7 +681,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x32x128_01ed5d", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * 192, operands, stores_1,
+            tiles_64x32 * k * (192 + 0 + min(m % 16, 1) * 128 + min(n % 16, 1) * 64), operands,
+            stores_1,
         )
         choice = Choice(35, ("wgmma_tn_bf16_64x32x128_01ed5d",), (min(tiles_64x32, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -665,7 +696,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x16x128_551c14", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * 160, operands, stores_1,
+            tiles_64x16 * k * (160 + 0 + min(m % 16, 1) * 128 + min(n % 16, 1) * 32), operands,
+            stores_1,
         )
         choice = Choice(36, ("wgmma_tn_bf16_64x16x128_551c14",), (min(tiles_64x16, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -699,7 +731,8 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
+            k * 32768, tiles_128x256 * k * (768 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             39, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_db9343"),
@@ -719,7 +752,8 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands, stores_1,
+            k * 32768, tiles_128x256 * k * (768 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 512),
+            operands, stores_1,
         )
         choice = Choice(
             40, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_db9343"),
@@ -740,7 +774,8 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            k * 16384, tiles_128x128 * k * (512 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             41, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_64c3c2"),
@@ -760,7 +795,8 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores_1,
+            k * 16384, tiles_128x128 * k * (512 + 0 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands, stores_1,
         )
         choice = Choice(
             42, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_64c3c2"),
@@ -781,7 +817,8 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
+            tiles_64x64 * k * (256 + 0 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(
             43, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_c86b5d"),
@@ -801,7 +838,8 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
+            tiles_64x64 * k * (256 + 0 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(
             44, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_c86b5d"),

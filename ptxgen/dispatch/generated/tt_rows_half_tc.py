@@ -41,7 +41,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tt_bf16_128x128x64_34ebd8", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands, stores,
+            k * 16384, tiles_128x128 * k * (512 + 0 + min(m % 16, 1) * 256 + min(k % 16, 1) * 256),
+            operands, stores,
         )
         choice = Choice(1, ("wgmma_tt_bf16_128x128x64_34ebd8",), (min(tiles_128x128, sms) * 1,), ())
         yield Candidate(us, choice)
@@ -55,7 +56,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tt_bf16_64x64x64_2ab748", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores,
+            tiles_64x64 * k * (256 + 0 + min(m % 16, 1) * 128 + min(k % 16, 1) * 128), operands,
+            stores,
         )
         choice = Choice(2, ("wgmma_tt_bf16_64x64x64_2ab748",), (min(tiles_64x64, sms) * 1,), ())
         yield Candidate(us, choice)

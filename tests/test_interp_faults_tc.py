@@ -391,7 +391,9 @@ def test_store_past_the_end(name):
             assert fault.line == place.line and "out of bounds" in str(fault)
 
 
-@pytest.mark.parametrize("name", [RINGS["vectors"], RINGS["words"], ENGINES["one"], ENGINES["pair"]])
+@pytest.mark.parametrize(
+    "name", [RINGS["vectors"], RINGS["words"], ENGINES["one"], ENGINES["pair"]]
+)
 def test_wrong_operand(name):
     spec = Kernel(name).spec
     case = Case(spec.bm, spec.bn, spec.bk, bias=False)

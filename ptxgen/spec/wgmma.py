@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ptxgen.expr import Expr, all_of, ceil_div, const, minimum
+from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
@@ -287,6 +287,7 @@ class WgmmaSpec(Ring, GemmSpec):
 
     family: ClassVar[str] = "wgmma"
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
+    in_pieces: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster"
@@ -363,16 +364,6 @@ class WgmmaSpec(Ring, GemmSpec):
     @property
     def shared_by(self) -> tuple[int, int]:
         return self.cluster_m, self.cluster_n
-
-    @property
-    def straddled(self) -> Expr:
-        """The copy engine reads pieces of 128 bytes: off 32 bytes they lie across two lines."""
-        lengths = {"a": M if self.layout[0] == "T" else K, "b": N if self.layout[1] == "N" else K}
-        high, wide = self.shared_by
-        rows = {"a": self.bm * high, "b": self.bn * wide}
-        item = ITEMSIZE[self.dtype]
-        off = (minimum(lengths[x] % (32 // item), 1) * (rows[x] * item) for x in "ab")
-        return sum(off, const(0))
 
     @property
     def grid(self) -> Expr:

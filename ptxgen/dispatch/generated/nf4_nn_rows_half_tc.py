@@ -41,7 +41,7 @@ def candidates(
         us += time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands_1,
+            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands_1,
             stores_1,
         )
         us += time(
@@ -72,7 +72,7 @@ def candidates(
         us += time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_1,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_1,
             stores_1,
         )
         us += time(
@@ -102,7 +102,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
             operands_1, stores_1,
         )
         us += time(
@@ -128,7 +128,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x128_1f5afd", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -151,7 +152,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_128x128x64_d74e2e", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands_1, stores_1,
+            chunk * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -174,7 +176,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x32_721827", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -198,7 +201,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_32x32x128_5486ce", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands_1, stores_2,
+            tiles_32x32 * k * (128 + min(k % 16, 1) * 64 + min(n % 16, 1) * 64), operands_1,
+            stores_2,
         )
         choice = Choice(
             6, ("nf4_bf16_531262", "mma_nn_bf16_32x32x128_5486ce"),
@@ -218,7 +222,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_32x64x128_868388", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands_1, stores_2,
+            tiles_32x64 * k * (192 + min(k % 16, 1) * 64 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             7, ("nf4_bf16_531262", "mma_nn_bf16_32x64x128_868388"),
@@ -238,7 +243,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x128x64_0a56ed", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands_1, stores_2,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
             8, ("nf4_bf16_531262", "mma_nn_bf16_64x128x64_0a56ed"),
@@ -259,7 +265,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -281,7 +287,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * (1024 + 0 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
+            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -303,7 +309,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x192x64_abc7eb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * (896 + 0 + min(k % 16, 1) * 512 + min(n % 16, 1) * 384),
+            k * 24576, tiles_256x192 * k * (896 + min(k % 16, 1) * 512 + min(n % 16, 1) * 384),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -324,7 +330,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_192x192x64_0577ba", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384),
+            k * 36864, tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -346,7 +352,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_192x128x64_8014f7", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * (896 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 512),
+            k * 24576, tiles_192x256 * k * (896 + min(k % 16, 1) * 384 + min(n % 16, 1) * 512),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -368,7 +374,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * (704 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
+            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -390,7 +396,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x176x64_5c5403", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * (608 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 352),
+            k * 22528, tiles_128x176 * k * (608 + min(k % 16, 1) * 256 + min(n % 16, 1) * 352),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -412,7 +418,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * (832 + 0 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
+            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -433,7 +439,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -455,7 +461,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x112x64_6ae37f", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * (480 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 224),
+            k * 14336, tiles_128x112 * k * (480 + min(k % 16, 1) * 256 + min(n % 16, 1) * 224),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -477,7 +483,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x256x64_8f2f4a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * (640 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 512), operands_1,
+            tiles_64x256 * k * (640 + min(k % 16, 1) * 128 + min(n % 16, 1) * 512), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -499,7 +505,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x64x64_0dad98", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * (384 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 128), operands_1,
+            tiles_128x64 * k * (384 + min(k % 16, 1) * 256 + min(n % 16, 1) * 128), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -520,7 +526,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x128x64_53820a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands_1,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -541,7 +547,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x128x64_f0b5aa", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 8192, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -562,7 +568,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -584,7 +590,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x32x128_13bd40", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * (192 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 64), operands_1,
+            tiles_64x32 * k * (192 + min(k % 16, 1) * 128 + min(n % 16, 1) * 64), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -606,7 +612,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x16x128_a58e3f", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * (160 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 32), operands_1,
+            tiles_64x16 * k * (160 + min(k % 16, 1) * 128 + min(n % 16, 1) * 32), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -625,7 +631,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             26, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
@@ -640,7 +647,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands_1, stores_2,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
             27, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
@@ -655,7 +663,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             28, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),

@@ -41,7 +41,7 @@ def candidates(
         us += time(
             "wgmma_nt_bf16_192x192x64_3adde2", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384), operands_1,
+            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384), operands_1,
             stores_1,
         )
         us += time(
@@ -72,7 +72,7 @@ def candidates(
         us += time(
             "wgmma_nt_bf16_128x128x64_40a9ac", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands_1,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands_1,
             stores_1,
         )
         us += time(
@@ -102,7 +102,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_15f6e1", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
             operands_1, stores_1,
         )
         us += time(
@@ -128,7 +128,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x128_1d04c7", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -151,7 +152,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_128x128x64_59583c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands_1, stores_1,
+            chunk * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -174,7 +176,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x32_81c2b9", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -198,7 +201,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_32x32x128_15f4e3", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands_1, stores_2,
+            tiles_32x32 * k * (128 + min(k % 16, 1) * 64 + min(k % 16, 1) * 64), operands_1,
+            stores_2,
         )
         choice = Choice(
             6, ("nf4_bf16_531262", "mma_nt_bf16_32x32x128_15f4e3"),
@@ -218,7 +222,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_32x64x128_9edc63", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands_1, stores_2,
+            tiles_32x64 * k * (192 + min(k % 16, 1) * 64 + min(k % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             7, ("nf4_bf16_531262", "mma_nt_bf16_32x64x128_9edc63"),
@@ -238,7 +243,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x128x64_4da3e2", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands_1, stores_2,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(k % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
             8, ("nf4_bf16_531262", "mma_nt_bf16_64x128x64_4da3e2"),
@@ -259,7 +265,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 512),
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(k % 16, 1) * 512),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -281,7 +287,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x256x64_362a60", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * (1024 + 0 + min(k % 16, 1) * 512 + min(k % 16, 1) * 512),
+            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(k % 16, 1) * 512),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -303,7 +309,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x192x64_cf3d87", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * (896 + 0 + min(k % 16, 1) * 512 + min(k % 16, 1) * 384),
+            k * 24576, tiles_256x192 * k * (896 + min(k % 16, 1) * 512 + min(k % 16, 1) * 384),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -324,7 +330,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_192x192x64_f483cd", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384),
+            k * 36864, tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -346,7 +352,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_192x128x64_481d7f", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * (896 + 0 + min(k % 16, 1) * 384 + min(k % 16, 1) * 512),
+            k * 24576, tiles_192x256 * k * (896 + min(k % 16, 1) * 384 + min(k % 16, 1) * 512),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -368,7 +374,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x224x64_18067c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * (704 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 448),
+            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(k % 16, 1) * 448),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -390,7 +396,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x176x64_218ab3", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * (608 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 352),
+            k * 22528, tiles_128x176 * k * (608 + min(k % 16, 1) * 256 + min(k % 16, 1) * 352),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -412,7 +418,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x160x64_732859", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * (832 + 0 + min(k % 16, 1) * 512 + min(k % 16, 1) * 320),
+            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(k % 16, 1) * 320),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -433,7 +439,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -455,7 +461,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x112x64_18e25a", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * (480 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 224),
+            k * 14336, tiles_128x112 * k * (480 + min(k % 16, 1) * 256 + min(k % 16, 1) * 224),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -477,7 +483,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x256x64_7ed76b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * (640 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 512), operands_1,
+            tiles_64x256 * k * (640 + min(k % 16, 1) * 128 + min(k % 16, 1) * 512), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -499,7 +505,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x160x64_3d3368", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
-            tiles_64x160 * k * (448 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 320), operands_1,
+            tiles_64x160 * k * (448 + min(k % 16, 1) * 128 + min(k % 16, 1) * 320), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -521,7 +527,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x64x64_885da7", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * (384 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 128), operands_1,
+            tiles_128x64 * k * (384 + min(k % 16, 1) * 256 + min(k % 16, 1) * 128), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -542,7 +548,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x128x64_deac4e", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 256), operands_1,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(k % 16, 1) * 256), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -563,7 +569,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x128x64_6a500d", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            k * 8192, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
             operands_1, stores_2,
         )
         choice = Choice(
@@ -584,7 +590,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_1,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -606,7 +612,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x32x128_6d7237", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * (192 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 64), operands_1,
+            tiles_64x32 * k * (192 + min(k % 16, 1) * 128 + min(k % 16, 1) * 64), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -628,7 +634,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x16x128_b79a3a", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * (160 + 0 + min(k % 16, 1) * 128 + min(k % 16, 1) * 32), operands_1,
+            tiles_64x16 * k * (160 + min(k % 16, 1) * 128 + min(k % 16, 1) * 32), operands_1,
             stores_2,
         )
         choice = Choice(
@@ -647,7 +653,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x64_93d7f2", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             27, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
@@ -662,7 +669,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands_1, stores_2,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
             28, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
@@ -677,7 +685,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x32_d497a1", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             29, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),

@@ -30,7 +30,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_16x32x128_45c9e9", "mma", 1, sms, tiles_16x32 * chunks, -(-chunk // 128),
-            chunk * 512, tiles_16x32 * k * 96, operands, stores,
+            chunk * 512, tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(n % 16, 1) * 64),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -53,7 +54,7 @@ def candidates(
         us = time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
             stores,
         )
         us += time(
@@ -77,7 +78,7 @@ def candidates(
         us = time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
             stores,
         )
         us += time(
@@ -100,7 +101,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
             operands, stores,
         )
         us += time(
@@ -119,7 +120,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_64x64x128_1f5afd", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -137,7 +139,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_128x128x64_d74e2e", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands, stores,
+            chunk * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -155,7 +158,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_64x64x32_721827", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 256, operands, stores,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands, stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -183,7 +187,7 @@ def candidates(
         us += time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
             stores,
         )
         us += time(
@@ -214,7 +218,7 @@ def candidates(
         us += time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
             stores,
         )
         us += time(
@@ -245,7 +249,7 @@ def candidates(
         us += time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
             stores,
         )
         us += time(
@@ -274,7 +278,7 @@ def candidates(
         us += time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
             stores,
         )
         us += time(
@@ -304,7 +308,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
             operands, stores,
         )
         us += time(
@@ -332,7 +336,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
             operands, stores,
         )
         us += time(
@@ -357,7 +361,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_8x64x128_0b0b35", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
-            tiles_8x64 * k * 144, operands, stores_1,
+            tiles_8x64 * k * (144 + min(k % 16, 1) * 16 + min(n % 16, 1) * 128), operands, stores_1,
         )
         yield Candidate(us, Choice(13, ("mma_nn_bf16_8x64x128_0b0b35",), (tiles_8x64,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
@@ -368,7 +372,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_8x32x128_d6cffc", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * 80, operands, stores_1,
+            tiles_8x32 * k * (80 + min(k % 16, 1) * 16 + min(n % 16, 1) * 64), operands, stores_1,
         )
         yield Candidate(us, Choice(14, ("mma_nn_bf16_8x32x128_d6cffc",), (tiles_8x32,), ()))
     # 15: few rows: the weight streams once
@@ -378,7 +382,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_16x32x128_d40c24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores_1,
+            tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
         )
         yield Candidate(us, Choice(15, ("mma_nn_bf16_16x32x128_d40c24",), (tiles_16x32,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
@@ -389,7 +393,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_16x64x128_4f47f4", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
-            tiles_16x64 * k * 160, operands, stores_1,
+            tiles_16x64 * k * (160 + min(k % 16, 1) * 32 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(16, ("mma_nn_bf16_16x64x128_4f47f4",), (tiles_16x64,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
@@ -400,7 +405,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_32x32x128_5486ce", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands, stores_1,
+            tiles_32x32 * k * (128 + min(k % 16, 1) * 64 + min(n % 16, 1) * 64), operands, stores_1,
         )
         yield Candidate(us, Choice(17, ("mma_nn_bf16_32x32x128_5486ce",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
@@ -412,7 +417,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_32x64x128_868388", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands, stores_1,
+            tiles_32x64 * k * (192 + min(k % 16, 1) * 64 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(18, ("mma_nn_bf16_32x64x128_868388",), (tiles_32x64,), ()))
     tiles_64x128 = -(-m // 64) * -(-n // 128)
@@ -424,7 +430,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_64x128x64_0a56ed", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands, stores_1,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(19, ("mma_nn_bf16_64x128x64_0a56ed",), (tiles_64x128,), ()))
     tiles_128x256 = -(-m // 128) * -(-n // 256)
@@ -436,7 +443,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
             operands, stores_1,
         )
         choice = Choice(
@@ -453,7 +460,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * (1024 + 0 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
+            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
             operands, stores_1,
         )
         choice = Choice(
@@ -470,7 +477,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x192x64_abc7eb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * (896 + 0 + min(k % 16, 1) * 512 + min(n % 16, 1) * 384),
+            k * 24576, tiles_256x192 * k * (896 + min(k % 16, 1) * 512 + min(n % 16, 1) * 384),
             operands, stores_1,
         )
         choice = Choice(
@@ -485,7 +492,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_192x192x64_0577ba", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * (768 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384),
+            k * 36864, tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384),
             operands, stores_1,
         )
         choice = Choice(
@@ -502,7 +509,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_192x128x64_8014f7", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * (896 + 0 + min(k % 16, 1) * 384 + min(n % 16, 1) * 512),
+            k * 24576, tiles_192x256 * k * (896 + min(k % 16, 1) * 384 + min(n % 16, 1) * 512),
             operands, stores_1,
         )
         choice = Choice(
@@ -518,7 +525,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * (704 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
+            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
             operands, stores_1,
         )
         choice = Choice(
@@ -535,7 +542,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x176x64_5c5403", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * (608 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 352),
+            k * 22528, tiles_128x176 * k * (608 + min(k % 16, 1) * 256 + min(n % 16, 1) * 352),
             operands, stores_1,
         )
         choice = Choice(
@@ -552,7 +559,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * (832 + 0 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
+            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
             operands, stores_1,
         )
         choice = Choice(
@@ -568,7 +575,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
             operands, stores_1,
         )
         choice = Choice(
@@ -585,7 +592,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x112x64_6ae37f", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * (480 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 224),
+            k * 14336, tiles_128x112 * k * (480 + min(k % 16, 1) * 256 + min(n % 16, 1) * 224),
             operands, stores_1,
         )
         choice = Choice(
@@ -601,7 +608,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x256x64_8f2f4a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * (640 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 512), operands,
+            tiles_64x256 * k * (640 + min(k % 16, 1) * 128 + min(n % 16, 1) * 512), operands,
             stores_1,
         )
         choice = Choice(30, ("wgmma_nn_bf16_64x256x64_8f2f4a",), (min(tiles_64x256, sms) * 1,), ())
@@ -616,7 +623,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x64x64_0dad98", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * (384 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 128), operands,
+            tiles_128x64 * k * (384 + min(k % 16, 1) * 256 + min(n % 16, 1) * 128), operands,
             stores_1,
         )
         choice = Choice(31, ("wgmma_nn_bf16_128x64x64_0dad98",), (min(tiles_128x64, sms) * 1,), ())
@@ -630,7 +637,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x128x64_53820a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
             stores_1,
         )
         choice = Choice(32, ("wgmma_nn_bf16_64x128x64_53820a",), (min(tiles_64x128, sms) * 1,), ())
@@ -644,7 +651,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x128x64_f0b5aa", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 8192, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
             operands, stores_1,
         )
         choice = Choice(
@@ -660,7 +667,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
             stores_1,
         )
         choice = Choice(34, ("wgmma_nn_bf16_64x64x64_2ff8a4",), (min(tiles_64x64, sms) * 1,), ())
@@ -675,7 +682,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x32x128_13bd40", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * (192 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 64), operands,
+            tiles_64x32 * k * (192 + min(k % 16, 1) * 128 + min(n % 16, 1) * 64), operands,
             stores_1,
         )
         choice = Choice(35, ("wgmma_nn_bf16_64x32x128_13bd40",), (min(tiles_64x32, sms) * 1,), ())
@@ -690,7 +697,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x16x128_a58e3f", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * (160 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 32), operands,
+            tiles_64x16 * k * (160 + min(k % 16, 1) * 128 + min(n % 16, 1) * 32), operands,
             stores_1,
         )
         choice = Choice(36, ("wgmma_nn_bf16_64x16x128_a58e3f",), (min(tiles_64x16, sms) * 1,), ())
@@ -702,14 +709,16 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(37, ("mma_nn_bf16_64x64x64_42490e",), (tiles_64x64,), ()))
     # 38: many rows, by mma
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores_1,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(38, ("mma_nn_bf16_128x128x64_cd5bbc",), (tiles_128x128,), ()))
     # 39: A off 16 bytes: copied first
@@ -725,7 +734,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
             operands, stores_1,
         )
         choice = Choice(
@@ -746,7 +755,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
             operands, stores_1,
         )
         choice = Choice(
@@ -768,7 +777,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
             operands, stores_1,
         )
         choice = Choice(
@@ -789,7 +798,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + 0 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
             operands, stores_1,
         )
         choice = Choice(
@@ -811,7 +820,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
             stores_1,
         )
         choice = Choice(
@@ -832,7 +841,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + 0 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
             stores_1,
         )
         choice = Choice(
@@ -852,7 +861,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands, stores_1,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            stores_1,
         )
         choice = Choice(
             45, ("realign_b16x2_d789c8", "mma_nn_bf16_128x128x64_cd5bbc"),
@@ -867,21 +877,22 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_16x32x128_0f657a", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores_1,
+            tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
         )
         yield Candidate(us, Choice(46, ("mma_nn_bf16_16x32x128_0f657a",), (tiles_16x32,), ()))
     # 47: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_nn_bf16_16x32x128_f8dcb3", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * 96, operands, stores_1,
+            tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
         )
         yield Candidate(us, Choice(47, ("mma_nn_bf16_16x32x128_f8dcb3",), (tiles_16x32,), ()))
     # 48: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands, stores_1,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            stores_1,
         )
         choice = Choice(48, ("mma_nn_bf16_64x64x32_782949",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)

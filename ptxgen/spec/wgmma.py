@@ -337,6 +337,7 @@ class WgmmaSpec(Ring, GemmSpec):
 
     family: ClassVar[str] = "wgmma"
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
+    in_pieces: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster"

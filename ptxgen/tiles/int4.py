@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from ptxgen.expr import ceil_div
+from ptxgen.expr import Expr, ceil_div
 from ptxgen.numerics.contract import K, M, N
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
 from ptxgen.spec import Key, Route, RouteTable, Step
@@ -82,11 +82,20 @@ def _packed(layout: str, dtype: str) -> Iterator[Route]:
         first = Step(UnpackSpec(dtype, layout == "rcr"), {"x": "a", "ldx": "lda", "y": "a_bytes"})
         then = Step(kernel, {"a": "a_bytes"}, {"LDA": pitch(K)})
         yield Route((first, then), reason=f"tiles of {bm} rows, by wgmma")
+        if bm == 128:
+            copy, read = copying({"b": _stored(layout)["b"]}, 1, kernel)
+            then = Step(kernel, {**then.bind, **read.bind}, {**then.given, **read.given})
+            yield Route((copy, first, then), reason="B off 16 bytes: copied first, then by wgmma")
+
+
+def _stored(layout: str) -> dict[str, tuple[Expr, Expr]]:
+    """Rows and bytes of the operands."""
+    bytes_k, bytes_n = ceil_div(K, 2), ceil_div(N, 2)
+    return {"a": (M, bytes_k), "b": (N, bytes_k) if layout == "rcr" else (K, bytes_n)}
 
 
 def _realigned(kernel: Int4Spec) -> Iterator[Route]:
-    bytes_k, bytes_n = ceil_div(K, 2), ceil_div(N, 2)
-    stored = {"a": (M, bytes_k), "b": (N, bytes_k) if kernel.layout == "rcr" else (K, bytes_n)}
+    stored = _stored(kernel.layout)
     # Where both are along k, what is off in one is nearly always so in the other.
     for copied in ("ab",) if kernel.layout == "rcr" else ("a", "b", "ab"):
         reason = f"{' and '.join(copied.upper())} off 16 bytes: copied first"

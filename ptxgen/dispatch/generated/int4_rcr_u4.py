@@ -139,8 +139,35 @@ def candidates(
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
+    operands_3 = 0 + n * -(-k // 32) * 16
+    pieces_n_k32 = n * -(-k // 32)
+    # 10: B off 16 bytes: copied first, then by wgmma
+    if (
+        arch in SOME_1
+        and pieces_n_k32 * 16 <= 1073741824 and m * (max(-(-k // 128), 1) * 128) <= 1073741824
+        and k <= 9544371 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and tiles_128x128 + sms * 2 <= 4294967295
+    ):
+        us = time(
+            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_n_k32 // 512), 1, 0, operands_3,
+            operands_3, operands_3,
+        )
+        us += time(
+            "unpack_u4_cc3636", "fma", 8, sms, -(-(pieces_m_k32 * 2) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "packed_rcr_u4_128x128x128_c70611", "wgmma8", 2, sms, tiles_128x128, -(-k // 128),
+            k * 16384, tiles_128x128 * k * 192, operands_2, stores,
+        )
+        choice = Choice(
+            10, ("realign_b8x1_4257e3", "unpack_u4_cc3636", "packed_rcr_u4_128x128x128_c70611"),
+            (-(-pieces_n_k32 // 512), -(-(pieces_m_k32 * 2) // 1024), min(tiles_128x128, sms * 2)),
+            (pieces_n_k32 * 16, m * (max(-(-k // 128), 1) * 128)),
+        )
+        yield Candidate(us, choice)
     tiles_96x128 = -(-m // 96) * -(-n // 128)
-    # 10: tiles of 96 rows, by wgmma
+    # 11: tiles of 96 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -155,13 +182,13 @@ def candidates(
             k * 12288, tiles_96x128 * k * 160, operands_2, stores,
         )
         choice = Choice(
-            10, ("unpack_u4_cc3636", "packed_rcr_u4_96x128x128_828284"),
+            11, ("unpack_u4_cc3636", "packed_rcr_u4_96x128x128_828284"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_96x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 11: tiles of 64 rows, by wgmma
+    # 12: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -176,12 +203,12 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            11, ("unpack_u4_cc3636", "packed_rcr_u4_64x128x128_cec1df"),
+            12, ("unpack_u4_cc3636", "packed_rcr_u4_64x128x128_cec1df"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 12: tiles of 64 rows, by wgmma
+    # 13: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -196,18 +223,17 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            12, ("unpack_u4_cc3636", "packed_rcr_u4_64x128x128_31e306"),
+            13, ("unpack_u4_cc3636", "packed_rcr_u4_64x128x128_31e306"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    operands_3 = 0 + m * -(-k // 32) * 16 + n * -(-k // 32) * 16
-    pieces_n_k32 = n * -(-k // 32)
-    # 13: A and B off 16 bytes: copied first
+    operands_4 = 0 + m * -(-k // 32) * 16 + n * -(-k // 32) * 16
+    # 14: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_4, operands_4, operands_4,
         )
         us += time(
             "int4_rcr_u4_32x32x512_2f3d32", "mma8", 2, sms, tiles_32x32, -(-k // 512),
@@ -215,16 +241,16 @@ def candidates(
             stores,
         )
         choice = Choice(
-            13, ("realign_b8x2_d1c3d8", "int4_rcr_u4_32x32x512_2f3d32"),
+            14, ("realign_b8x2_d1c3d8", "int4_rcr_u4_32x32x512_2f3d32"),
             (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
-    # 14: A and B off 16 bytes: copied first
+    # 15: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
-            1, 0, operands_3, operands_3, operands_3,
+            1, 0, operands_4, operands_4, operands_4,
         )
         us += time(
             "int4_rcr_u4_128x128x256_af215d", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -232,16 +258,16 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            14, ("realign_b8x2_d1c3d8", "int4_rcr_u4_128x128x256_af215d"),
+            15, ("realign_b8x2_d1c3d8", "int4_rcr_u4_128x128x256_af215d"),
             (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
-    # 15: everything else: any alignment, the longest reductions
+    # 16: everything else: any alignment, the longest reductions
     us = time(
         "int4_rcr_u4_64x64x128_2c6ce9", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(15, ("int4_rcr_u4_64x64x128_2c6ce9",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(16, ("int4_rcr_u4_64x64x128_2c6ce9",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

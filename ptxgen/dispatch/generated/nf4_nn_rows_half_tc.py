@@ -40,7 +40,9 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands_1, stores_1,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands_1,
+            stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -69,7 +71,9 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands_1, stores_1,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_1,
+            stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -98,7 +102,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -123,7 +128,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x128_1f5afd", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -146,7 +152,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_128x128x64_d74e2e", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands_1, stores_1,
+            chunk * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -169,7 +176,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x32_721827", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -193,7 +201,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_32x32x128_5486ce", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands_1, stores_2,
+            tiles_32x32 * k * (128 + min(k % 16, 1) * 64 + min(n % 16, 1) * 64), operands_1,
+            stores_2,
         )
         choice = Choice(
             6, ("nf4_bf16_531262", "mma_nn_bf16_32x32x128_5486ce"),
@@ -213,7 +222,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_32x64x128_868388", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands_1, stores_2,
+            tiles_32x64 * k * (192 + min(k % 16, 1) * 64 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             7, ("nf4_bf16_531262", "mma_nn_bf16_32x64x128_868388"),
@@ -233,7 +243,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x128x64_0a56ed", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands_1, stores_2,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
             8, ("nf4_bf16_531262", "mma_nn_bf16_64x128x64_0a56ed"),
@@ -254,7 +265,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands_1, stores_2,
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            operands_1, stores_2,
         )
         choice = Choice(
             9, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
@@ -275,7 +287,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * 1024, operands_1, stores_2,
+            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
+            operands_1, stores_2,
         )
         choice = Choice(
             10, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
@@ -296,7 +309,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x192x64_abc7eb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * 896, operands_1, stores_2,
+            k * 24576, tiles_256x192 * k * (896 + min(k % 16, 1) * 512 + min(n % 16, 1) * 384),
+            operands_1, stores_2,
         )
         choice = Choice(
             11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x192x64_abc7eb"),
@@ -316,7 +330,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_192x192x64_0577ba", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * 768, operands_1, stores_2,
+            k * 36864, tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384),
+            operands_1, stores_2,
         )
         choice = Choice(
             12, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_0577ba"),
@@ -337,7 +352,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_192x128x64_8014f7", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands_1, stores_2,
+            k * 24576, tiles_192x256 * k * (896 + min(k % 16, 1) * 384 + min(n % 16, 1) * 512),
+            operands_1, stores_2,
         )
         choice = Choice(
             13, ("nf4_bf16_531262", "wgmma_nn_bf16_192x128x64_8014f7"),
@@ -358,7 +374,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands_1, stores_2,
+            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
+            operands_1, stores_2,
         )
         choice = Choice(
             14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
@@ -379,7 +396,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x176x64_5c5403", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands_1, stores_2,
+            k * 22528, tiles_128x176 * k * (608 + min(k % 16, 1) * 256 + min(n % 16, 1) * 352),
+            operands_1, stores_2,
         )
         choice = Choice(
             15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x176x64_5c5403"),
@@ -400,7 +418,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * 832, operands_1, stores_2,
+            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
+            operands_1, stores_2,
         )
         choice = Choice(
             16, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
@@ -420,7 +439,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands_1, stores_2,
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands_1, stores_2,
         )
         choice = Choice(
             17, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
@@ -441,7 +461,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x112x64_6ae37f", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * 480, operands_1, stores_2,
+            k * 14336, tiles_128x112 * k * (480 + min(k % 16, 1) * 256 + min(n % 16, 1) * 224),
+            operands_1, stores_2,
         )
         choice = Choice(
             18, ("nf4_bf16_531262", "wgmma_nn_bf16_128x112x64_6ae37f"),
@@ -462,7 +483,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x256x64_8f2f4a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * 640, operands_1, stores_2,
+            tiles_64x256 * k * (640 + min(k % 16, 1) * 128 + min(n % 16, 1) * 512), operands_1,
+            stores_2,
         )
         choice = Choice(
             19, ("nf4_bf16_531262", "wgmma_nn_bf16_64x256x64_8f2f4a"),
@@ -483,7 +505,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x64x64_0dad98", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands_1, stores_2,
+            tiles_128x64 * k * (384 + min(k % 16, 1) * 256 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             20, ("nf4_bf16_531262", "wgmma_nn_bf16_128x64x64_0dad98"),
@@ -503,7 +526,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x128x64_53820a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands_1, stores_2,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
             21, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_53820a"),
@@ -523,7 +547,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x128x64_f0b5aa", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * 512, operands_1, stores_2,
+            k * 8192, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands_1, stores_2,
         )
         choice = Choice(
             22, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_f0b5aa"),
@@ -543,7 +568,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             23, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
@@ -564,7 +590,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x32x128_13bd40", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * 192, operands_1, stores_2,
+            tiles_64x32 * k * (192 + min(k % 16, 1) * 128 + min(n % 16, 1) * 64), operands_1,
+            stores_2,
         )
         choice = Choice(
             24, ("nf4_bf16_531262", "wgmma_nn_bf16_64x32x128_13bd40"),
@@ -585,7 +612,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x16x128_a58e3f", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * 160, operands_1, stores_2,
+            tiles_64x16 * k * (160 + min(k % 16, 1) * 128 + min(n % 16, 1) * 32), operands_1,
+            stores_2,
         )
         choice = Choice(
             25, ("nf4_bf16_531262", "wgmma_nn_bf16_64x16x128_a58e3f"),
@@ -603,7 +631,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             26, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
@@ -618,7 +647,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands_1, stores_2,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
             27, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
@@ -633,7 +663,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             28, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),

@@ -40,7 +40,9 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_192x192x64_3adde2", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands_1, stores_1,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384), operands_1,
+            stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -69,7 +71,9 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x128x64_40a9ac", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands_1, stores_1,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands_1,
+            stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -98,7 +102,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_15f6e1", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -123,7 +128,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x128_1d04c7", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -146,7 +152,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_128x128x64_59583c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands_1, stores_1,
+            chunk * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -169,7 +176,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x32_81c2b9", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -193,7 +201,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_32x32x128_15f4e3", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands_1, stores_2,
+            tiles_32x32 * k * (128 + min(k % 16, 1) * 64 + min(k % 16, 1) * 64), operands_1,
+            stores_2,
         )
         choice = Choice(
             6, ("nf4_bf16_531262", "mma_nt_bf16_32x32x128_15f4e3"),
@@ -213,7 +222,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_32x64x128_9edc63", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands_1, stores_2,
+            tiles_32x64 * k * (192 + min(k % 16, 1) * 64 + min(k % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             7, ("nf4_bf16_531262", "mma_nt_bf16_32x64x128_9edc63"),
@@ -233,7 +243,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x128x64_4da3e2", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands_1, stores_2,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(k % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
             8, ("nf4_bf16_531262", "mma_nt_bf16_64x128x64_4da3e2"),
@@ -254,7 +265,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands_1, stores_2,
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(k % 16, 1) * 512),
+            operands_1, stores_2,
         )
         choice = Choice(
             9, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
@@ -275,7 +287,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x256x64_362a60", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * 1024, operands_1, stores_2,
+            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(k % 16, 1) * 512),
+            operands_1, stores_2,
         )
         choice = Choice(
             10, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
@@ -296,7 +309,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x192x64_cf3d87", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * 896, operands_1, stores_2,
+            k * 24576, tiles_256x192 * k * (896 + min(k % 16, 1) * 512 + min(k % 16, 1) * 384),
+            operands_1, stores_2,
         )
         choice = Choice(
             11, ("nf4_bf16_531262", "wgmma_nt_bf16_128x192x64_cf3d87"),
@@ -316,7 +330,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_192x192x64_f483cd", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * 768, operands_1, stores_2,
+            k * 36864, tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384),
+            operands_1, stores_2,
         )
         choice = Choice(
             12, ("nf4_bf16_531262", "wgmma_nt_bf16_192x192x64_f483cd"),
@@ -337,7 +352,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_192x128x64_481d7f", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands_1, stores_2,
+            k * 24576, tiles_192x256 * k * (896 + min(k % 16, 1) * 384 + min(k % 16, 1) * 512),
+            operands_1, stores_2,
         )
         choice = Choice(
             13, ("nf4_bf16_531262", "wgmma_nt_bf16_192x128x64_481d7f"),
@@ -358,7 +374,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x224x64_18067c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands_1, stores_2,
+            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(k % 16, 1) * 448),
+            operands_1, stores_2,
         )
         choice = Choice(
             14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
@@ -379,7 +396,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x176x64_218ab3", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands_1, stores_2,
+            k * 22528, tiles_128x176 * k * (608 + min(k % 16, 1) * 256 + min(k % 16, 1) * 352),
+            operands_1, stores_2,
         )
         choice = Choice(
             15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x176x64_218ab3"),
@@ -400,7 +418,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x160x64_732859", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * 832, operands_1, stores_2,
+            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(k % 16, 1) * 320),
+            operands_1, stores_2,
         )
         choice = Choice(
             16, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
@@ -420,7 +439,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands_1, stores_2,
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            operands_1, stores_2,
         )
         choice = Choice(
             17, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
@@ -441,7 +461,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x112x64_18e25a", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * 480, operands_1, stores_2,
+            k * 14336, tiles_128x112 * k * (480 + min(k % 16, 1) * 256 + min(k % 16, 1) * 224),
+            operands_1, stores_2,
         )
         choice = Choice(
             18, ("nf4_bf16_531262", "wgmma_nt_bf16_128x112x64_18e25a"),
@@ -462,7 +483,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x256x64_7ed76b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * 640, operands_1, stores_2,
+            tiles_64x256 * k * (640 + min(k % 16, 1) * 128 + min(k % 16, 1) * 512), operands_1,
+            stores_2,
         )
         choice = Choice(
             19, ("nf4_bf16_531262", "wgmma_nt_bf16_64x256x64_7ed76b"),
@@ -483,7 +505,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x160x64_3d3368", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
-            tiles_64x160 * k * 448, operands_1, stores_2,
+            tiles_64x160 * k * (448 + min(k % 16, 1) * 128 + min(k % 16, 1) * 320), operands_1,
+            stores_2,
         )
         choice = Choice(
             20, ("nf4_bf16_531262", "wgmma_nt_bf16_64x160x64_3d3368"),
@@ -504,7 +527,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x64x64_885da7", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands_1, stores_2,
+            tiles_128x64 * k * (384 + min(k % 16, 1) * 256 + min(k % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             21, ("nf4_bf16_531262", "wgmma_nt_bf16_128x64x64_885da7"),
@@ -524,7 +548,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x128x64_deac4e", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands_1, stores_2,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(k % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
             22, ("nf4_bf16_531262", "wgmma_nt_bf16_64x128x64_deac4e"),
@@ -544,7 +569,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x128x64_6a500d", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * 512, operands_1, stores_2,
+            k * 8192, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            operands_1, stores_2,
         )
         choice = Choice(
             23, ("nf4_bf16_531262", "wgmma_nt_bf16_64x128x64_6a500d"),
@@ -564,7 +590,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             24, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
@@ -585,7 +612,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x32x128_6d7237", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * 192, operands_1, stores_2,
+            tiles_64x32 * k * (192 + min(k % 16, 1) * 128 + min(k % 16, 1) * 64), operands_1,
+            stores_2,
         )
         choice = Choice(
             25, ("nf4_bf16_531262", "wgmma_nt_bf16_64x32x128_6d7237"),
@@ -606,7 +634,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x16x128_b79a3a", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * 160, operands_1, stores_2,
+            tiles_64x16 * k * (160 + min(k % 16, 1) * 128 + min(k % 16, 1) * 32), operands_1,
+            stores_2,
         )
         choice = Choice(
             26, ("nf4_bf16_531262", "wgmma_nt_bf16_64x16x128_b79a3a"),
@@ -624,7 +653,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x64_93d7f2", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             27, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
@@ -639,7 +669,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands_1, stores_2,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
             28, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
@@ -654,7 +685,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x32_d497a1", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
             29, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),

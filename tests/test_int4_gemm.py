@@ -200,7 +200,7 @@ def test_reductions_that_are_too_long_are_refused():
 def test_explain_takes_the_elements_dtype():
     found = ptxgen.explain("int4_gemm", 4096, 4096, 4096, dtype="u4", layout="rrr", align=16)
     assert (found.table, found.dtype, found.contract) == (("int4", "rrr", "u4"), "u4", "int4/1")
-    assert found.winner.name.startswith("int4_rrr_u4_128x128")
+    assert found.winner.name.startswith("unpack_a+packed_rrr_u4_128x128")
     assert ptxgen.explain("int4_gemm", 1, 2, 2, align=1).dtype == "s4"
     with pytest.raises(ShapeError, match="K is 3; takes an even number"):
         ptxgen.explain("int4_gemm", 1, 2, 3)

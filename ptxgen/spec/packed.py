@@ -333,7 +333,7 @@ class PackedSpec(Ring, KernelSpec):
         return (
             ("tile_m * BM and the rows of a tile, as coordinates", M + self.bm, COORDINATE_MAX),
             ("tile_n * BN and the columns of a tile, as coordinates", N + self.bn, COORDINATE_MAX),
-            ("work + clusters", self.tiles + self.at_once, INDEX_MAX),
+            ("work + CTAs", self.tiles + self.at_once, INDEX_MAX),
         )
 
     @property

@@ -22,13 +22,13 @@ from ptxgen.numerics.contract import K, N
 from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.spec import GemmSpec, Key, Route, RouteTable, Step
 from ptxgen.spec.nf4 import DequantiseSpec
-from ptxgen.tiles import gemm
+from ptxgen.tiles import gemm, nf4_mma
 
 WEIGHT = "b_dequantised"
 """The scratch memory that has the weight."""
 TILES = {"tc": ((128, 256), (128, 128), (64, 64)), "simt": ((128, 128), (64, 64), (32, 64))}
 """Of the dense routes of a tier, those that go on with a dequantised weight: BM and BN."""
-FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {}
+FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {"tc": nf4_mma.routes}
 """The routes of a tier that read the weight as it is, by operand layout."""
 
 

@@ -94,7 +94,7 @@ class Nf4MmaSpec(GemmSpec):
         check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
         for what, unit in (("bk", max(BLOCK, self.block)), ("bm", 8 * self.warps_m)):
             check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
-        for what, unit in (("bn", 16 * self.warps_n), ("bn", INDICES if self.across else 16)):
+        for what, unit in (("bn", 16 * self.warps_n), ("bn", 16 if self.along_k else INDICES)):
             check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
         packed = self.packed
         at_once = ROWS * packed.parts
@@ -118,9 +118,9 @@ class Nf4MmaSpec(GemmSpec):
 
     # -- derived --------------------------------------------------------------
     @property
-    def across(self) -> bool:
-        """Whether the weight's rows lie along N, not along K."""
-        return self.layout[1] == "N"
+    def along_k(self) -> bool:
+        """Whether the weight's rows lie along K, not along N."""
+        return self.layout[1] == "T"
 
     @property
     def slots(self) -> int:
@@ -151,7 +151,7 @@ class Nf4MmaSpec(GemmSpec):
         """The operand "a" or "b", as it lies in shared memory: B as a dense one."""
         a = x == "a"
         extent, warps = (self.bm, self.warps_m) if a else (self.bn, self.warps_n)
-        k_contiguous = a or not self.across
+        k_contiguous = a or self.along_k
         return MmaSide(
             copy="vector",
             k_contiguous=k_contiguous,

@@ -4,44 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
-from ptxgen.numerics.nf4 import BLOCK as SCALE_BLOCK
-from ptxgen.numerics.nf4 import CODE
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, check
-from ptxgen.spec.effort import Effort
-from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, CONTEXT, MEANINGS, GemmSpec
+from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS
 from ptxgen.spec.mma import BLOCK, STEP, VECTOR, MmaSide
+from ptxgen.spec.nf4_packed import HELPERS, Nf4GemmSpec
 
-LAYOUTS = ("NT", "NN")
-"""Forward, and the gradient of the input."""
 SPLITS = ("none", "serial")
-INDICES = 32
-"""Indices of a vector of 16 bytes."""
-ROWS = 8
-"""Rows side by side in a warp that widens indices, of which each goes to banks of its own."""
-
 
 @dataclass(frozen=True)
-class Packed:
-    """A stage of indices as threads copy them: rows of ``parts`` vectors of 16 bytes."""
-
-    rows: int
-    parts: int
-    threads: int
-
-    @property
-    def turns(self) -> int:
-        """Vectors of a thread."""
-        return self.rows * self.parts // self.threads
-
-
-@dataclass(frozen=True)
-class Nf4MmaSpec(GemmSpec):
+class Nf4MmaSpec(Nf4GemmSpec):
     """A kernel of products whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
 
     A CTA of ``warps_m`` x ``warps_n`` warps that multiply, and ``helpers`` that bring operands,
@@ -75,7 +51,7 @@ class Nf4MmaSpec(GemmSpec):
     persistent: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
-        "helpers": "warps that copy operands and widen the weight's indices",
+        "helpers": HELPERS,
     }
 
     def __post_init__(self) -> None:
@@ -83,7 +59,6 @@ class Nf4MmaSpec(GemmSpec):
             check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
         name = self.name
         for what, legal in (
-            ("layout", LAYOUTS),
             ("dtype", TIERS["tc"]),
             ("split", SPLITS),
             ("stream", ("", "b")),
@@ -94,13 +69,8 @@ class Nf4MmaSpec(GemmSpec):
         check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
         for what, unit in (("bk", max(BLOCK, self.block)), ("bm", 8 * self.warps_m)):
             check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
-        for what, unit in (("bn", 16 * self.warps_n), ("bn", 16 if self.along_k else INDICES)):
-            check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
-        packed = self.packed
-        at_once = ROWS * packed.parts
-        check(packed.threads % at_once == 0, name, "rows copied", packed.threads, at_once)
-        whole = packed.turns * packed.threads == packed.rows * packed.parts
-        check(whole, name, "vectors copied at once", packed.threads, packed.rows * packed.parts)
+        check(self.bn % (16 * self.warps_n) == 0, name, "16 * warps_n divides bn", self.bn, 16)
+        self.check_packed()
         arch = ARCHITECTURES[self.min_arch]
         for what, needed, there in (
             ("threads", self.threads, arch.threads_per_cta),
@@ -118,11 +88,6 @@ class Nf4MmaSpec(GemmSpec):
 
     # -- derived --------------------------------------------------------------
     @property
-    def along_k(self) -> bool:
-        """Whether the weight's rows lie along K, not along N."""
-        return self.layout[1] == "T"
-
-    @property
     def slots(self) -> int:
         return self.ctas_per_sm
 
@@ -131,21 +96,8 @@ class Nf4MmaSpec(GemmSpec):
         return (self.warps_m * self.warps_n + self.helpers) * WARP
 
     @property
-    def batched(self) -> bool:
-        return False
-
-    @property
     def multiplier(self) -> str:
         return "mma"
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        return MappingProxyType({**CONTEXT, "CODE": CODE})
-
-    @property
-    def scale_block(self) -> int:
-        """Indices that share a scale."""
-        return SCALE_BLOCK
 
     def side(self, x: str) -> MmaSide:
         """The operand "a" or "b", as it lies in shared memory: B as a dense one."""
@@ -164,12 +116,6 @@ class Nf4MmaSpec(GemmSpec):
         )
 
     @property
-    def packed(self) -> Packed:
-        """The indices of a stage."""
-        b = self.side("b")
-        return Packed(b.rows, b.vectors * VECTOR // INDICES, self.helpers * WARP)
-
-    @property
     def buffers(self) -> int:
         """Steps of 16 k whose fragments a thread has room for: a power of two above ``ahead``."""
         return 1 << self.ahead.bit_length()
@@ -186,8 +132,7 @@ class Nf4MmaSpec(GemmSpec):
 
     @property
     def shared_bytes(self) -> int:
-        packed = self.packed
-        copied = self.side("a").nbytes + packed.rows * packed.parts * (16 + 4)
+        copied = self.side("a").nbytes + self.packed.nbytes
         ring = self.stages * copied + 2 * self.side("b").nbytes
         return max(ring, 4 * self.bm * self.exchange_pitch)
 
@@ -213,20 +158,6 @@ class Nf4MmaSpec(GemmSpec):
         else:
             terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
         return all_of(terms)
-
-    @property
-    def effort(self) -> Effort:
-        dense = super().effort
-        return Effort(
-            dense.unit,
-            dense.slots,
-            dense.ctas,
-            dense.steps,
-            dense.products,
-            self.tiles * K * (self.bm * 2) + ceil_div(M, self.bm) * (N * K * 9 // 16),
-            M * K * 2 + N * K * 9 // 16,
-            dense.stores,
-        )
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

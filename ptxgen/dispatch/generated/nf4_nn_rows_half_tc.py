@@ -25,15 +25,63 @@ def candidates(
     if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nn_bf16_8x32x256_c768bb", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            tiles_8x32 * k * 16 + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
         yield Candidate(us, Choice(0, ("nf4_mma_nn_bf16_8x32x256_c768bb",), (tiles_8x32,), ()))
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 1: more rows: the weight as it is stored, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_wgmma_nn_bf16_64x128x64_c307f8", "wgmma", 1, sms, tiles_64x128, -(-k // 64),
+            k * 8192, -(-n // 128) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(
+            1, ("nf4_wgmma_nn_bf16_64x128x64_c307f8",), (min(tiles_64x128, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 2: more rows: the weight as it is stored, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_wgmma_nn_bf16_128x128x64_3e4fb0", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(
+            2, ("nf4_wgmma_nn_bf16_128x128x64_3e4fb0",), (min(tiles_128x128, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_256x128 = -(-m // 256) * -(-n // 128)
+    # 3: more rows: the weight as it is stored, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_wgmma_nn_bf16_256x128x64_e9c555", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
+            k * 32768, -(-n // 128) * (m * k * 2) + -(-m // 256) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(
+            3, ("nf4_wgmma_nn_bf16_256x128x64_e9c555",), (min(tiles_256x128, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
     operands_1 = k * -(-n // 64) * 36
     stores_1 = k * -(-n // 64) * 128
     operands_2 = (m + n) * k * 2
     pieces_k_n64 = k * -(-n // 64)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 1: the weight dequantised; few outputs: clusters add their chunks
+    # 4: the weight dequantised; few outputs: clusters add their chunks
     if (
         arch in SOME_0
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -50,12 +98,12 @@ def candidates(
             chunk * 4096, tiles_64x64 * k * 256, operands_2, stores,
         )
         choice = Choice(
-            1, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_145e00"),
+            4, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_145e00"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64 * 8), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 2: the weight dequantised; many rows, by wgmma
+    # 5: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -71,12 +119,12 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands_2, stores,
         )
         choice = Choice(
-            2, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            5, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_ace7f9"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 3: the weight dequantised; many rows, by wgmma
+    # 6: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -92,12 +140,11 @@ def candidates(
             k * 32768, tiles_256x256 * k * 1024, operands_2, stores,
         )
         choice = Choice(
-            3, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_6aec84"),
+            6, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_6aec84"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 4: the weight dequantised; many rows, by wgmma
+    # 7: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -113,11 +160,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands_2, stores,
         )
         choice = Choice(
-            4, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_2624af"),
+            7, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_2624af"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 5: the weight dequantised; many rows, by wgmma
+    # 8: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -133,11 +180,11 @@ def candidates(
             tiles_64x64 * k * 256, operands_2, stores,
         )
         choice = Choice(
-            5, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_c3e664"),
+            8, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_c3e664"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 6: the weight dequantised; many rows, by mma
+    # 9: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -151,11 +198,11 @@ def candidates(
             tiles_64x64 * k * 256, operands_2, stores,
         )
         choice = Choice(
-            6, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
+            9, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 7: the weight dequantised; many rows, by mma
+    # 10: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -166,11 +213,11 @@ def candidates(
             tiles_128x128 * k * 512, operands_2, stores,
         )
         choice = Choice(
-            7, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
+            10, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 8: the weight dequantised; operands off 16 bytes
+    # 11: the weight dequantised; operands off 16 bytes
     if (
         stores_1 <= 1073741824 and align_a >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -184,11 +231,11 @@ def candidates(
             tiles_64x64 * k * 256, operands_2, stores,
         )
         choice = Choice(
-            8, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_504cf0"),
+            11, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_504cf0"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 9: the weight dequantised; everything else: any size, alignment and plan
+    # 12: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -199,7 +246,7 @@ def candidates(
             tiles_64x64 * k * 256, operands_2, stores,
         )
         choice = Choice(
-            9, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
+            12, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

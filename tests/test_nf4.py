@@ -208,12 +208,12 @@ def seen(shape, dtype, strides, ptr=0):
 
 
 def test_storage_that_is_read_and_that_is_not():
-    """On a GPU nothing is copied: rows of x may be apart; columns, and bytes off 4, are refused."""
+    """On a GPU nothing is copied: rows of x may be apart; columns, and bytes off 16, are refused."""
     op = OPS["nf4_linear"]
     options = {**op.options({}), "kernel": None}
     good = {
         "x": seen((3, 128), "bfloat16", (130, 1), 2),
-        "data": seen((5, 64), "uint8", (64, 1), 4),
+        "data": seen((5, 64), "uint8", (64, 1), 16),
         "scales": seen((5, 2), "float32", (2, 1), 4),
     }
     out = seen((3, 5), "bfloat16", (5, 1))
@@ -224,7 +224,7 @@ def test_storage_that_is_read_and_that_is_not():
     assert dict(found.told)["LDA"] == 130
     for name, bad, message in (
         ("x", seen((3, 128), "bfloat16", (1, 3)), r"strides \[1, 3\].*takes stride 1 along"),
-        ("data", seen((5, 64), "uint8", (64, 1), 2), "data starts off a multiple of 4 bytes"),
+        ("data", seen((5, 64), "uint8", (64, 1), 8), "data starts off a multiple of 16 bytes"),
         ("data", seen((5, 64), "uint8", (80, 1)), "data is not contiguous; pass data.contiguous"),
         ("scales", seen((5, 2), "float32", (1, 5)), "scales is not contiguous"),
         ("scales", seen((5, 3), "float32", (3, 1)), "with K = 128, that of x"),

@@ -29,7 +29,6 @@ from ptxgen.ops.gemm import table_of
 from ptxgen.ops.launch import architecture, launch
 from ptxgen.runtime import get_device
 from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, GemmSpec, Problem
-from ptxgen.spec.nf4 import DequantiseSpec
 from ptxgen.tiles import SPECS, TABLES
 
 NUMPY = {
@@ -222,7 +221,7 @@ def main() -> int:
     for name, route in sorted(routes.items()):
         first = route.main
         found: list[str | None]
-        if isinstance(route.kernels[0], DequantiseSpec):
+        if "data" in route.kernels[0].abi.offsets and isinstance(first, GemmSpec):
             found = [run_nf4(name, first, m, n, k, rng) for m, n, k in shapes(first)]
         elif isinstance(first, GemmSpec):
             found = [

@@ -30,8 +30,8 @@ DENSE = {LINEAR.name: dense.LINEAR, DGRAD.name: dense.DGRAD}
 """The dense operation of each."""
 LAYOUT = "nk"
 """How the weight of that is stored."""
-_READ = 4
-"""Bytes of data that kernels read at a time."""
+_READ = {"data": 16, "scales": 4}
+"""Bytes that kernels read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,10 @@ def read(
         if not contiguous(views[name]):
             copy = contiguous_copy(name, views[name])
             raise ShapeError(f"{name} is not contiguous; pass {copy}")
-        if alignment(name, views[name]) < _READ:
-            raise ShapeError(f"{name} starts off a multiple of {_READ} bytes; pass a copy of it")
+        if alignment(name, views[name]) < _READ[name]:
+            raise ShapeError(
+                f"{name} starts off a multiple of {_READ[name]} bytes; pass a copy of it"
+            )
     sizes = signature.infer({name: view.shape for name, view in views.items()}).sizes
     dtype = views[signature.arguments[0]].dtype
     _check(signature.arguments[0], dtype, sizes)

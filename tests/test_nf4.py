@@ -208,7 +208,7 @@ def seen(shape, dtype, strides, ptr=0):
 
 
 def test_storage_that_is_read_and_that_is_not():
-    """On a GPU nothing is copied: rows of x may be apart; columns, and bytes off 16, are refused."""
+    """On a GPU nothing is copied: rows of x may be apart; columns, bytes off 16 are refused."""
     op = OPS["nf4_linear"]
     options = {**op.options({}), "kernel": None}
     good = {

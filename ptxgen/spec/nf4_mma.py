@@ -1,4 +1,4 @@
-"""The nf4_mma family: products with NF4 weights on the tensor cores, by ``mma.sync``, for sm_80 on."""
+"""The nf4_mma family: products with NF4 weights on tensor cores, by ``mma.sync``, sm_80 and on."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ptxgen.spec.mma import BLOCK, STEP, VECTOR, MmaSide
 from ptxgen.spec.nf4_packed import HELPERS, Nf4GemmSpec
 
 SPLITS = ("none", "serial")
+
 
 @dataclass(frozen=True)
 class Nf4MmaSpec(Nf4GemmSpec):
@@ -48,7 +49,6 @@ class Nf4MmaSpec(Nf4GemmSpec):
 
     family: ClassVar[str] = "nf4_mma"
     template: ClassVar[str] = "nf4/gemm.cu.j2"
-    persistent: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
         "helpers": HELPERS,
@@ -94,6 +94,10 @@ class Nf4MmaSpec(Nf4GemmSpec):
     @property
     def threads(self) -> int:
         return (self.warps_m * self.warps_n + self.helpers) * WARP
+
+    @property
+    def grid(self) -> Expr:
+        return self.tiles
 
     @property
     def multiplier(self) -> str:

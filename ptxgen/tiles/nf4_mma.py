@@ -15,9 +15,7 @@ from ptxgen.tiles.regimes import routes as made
 
 def specs(layout: str, dtype: str = "bf16") -> tuple[Nf4MmaSpec, ...]:
     """The kernels of few rows."""
-    return (
-        Nf4MmaSpec(layout, 8, 32, 256, 1, 2, 4, 5, split="serial", dtype=dtype),
-    )
+    return (Nf4MmaSpec(layout, 8, 32, 256, 1, 2, 4, 5, split="serial", dtype=dtype),)
 
 
 def wide(layout: str, dtype: str = "bf16") -> tuple[Nf4WgmmaSpec, ...]:

@@ -71,6 +71,8 @@ class Nf4MmaSpec(Nf4GemmSpec):
             check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
         check(self.bn % (16 * self.warps_n) == 0, name, "16 * warps_n divides bn", self.bn, 16)
         self.check_packed()
+        a, threads = self.side("a"), self.helpers * WARP
+        check(threads % a.vectors == 0, name, "rows of A at once", threads, a.vectors)
         arch = ARCHITECTURES[self.min_arch]
         for what, needed, there in (
             ("threads", self.threads, arch.threads_per_cta),

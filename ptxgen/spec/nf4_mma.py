@@ -113,7 +113,7 @@ class Nf4MmaSpec(Nf4GemmSpec):
         ):
             check(needed <= there, name, what, needed, there)
         slim = self.a.fragments
-        needed = (2 if self.split == "serial" else 1) * 4 * self.wide * slim + 40
+        needed = (2 if self.split == "serial" else 1) * 4 * self.wide * slim + 32
         # Of two blocks: A's fragments; words and scales of 16 rows of B.
         of_b = 2 * (8 + 1) if self.along_k else self.steps * (8 + 4)
         needed += 2 * (self.steps * slim * 2 + self.wide * of_b)

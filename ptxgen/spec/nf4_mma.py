@@ -59,8 +59,8 @@ class Nf4MmaSpec(Nf4GemmSpec):
     """A kernel of products whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
 
     A CTA of ``warps_m`` x ``warps_n`` warps that multiply, and ``copiers`` that only copy, computes
-    ``bm`` x ``bn`` outputs, ``bk`` k's per stage. Columns of B are the instruction's 16 rows, rows
-    of A its 8 columns; indices become numbers in registers.
+    ``bm`` x ``bn`` outputs, ``bk`` k's per stage; indices become numbers in registers. ``swap``:
+    columns of B are the instruction's 16 rows, rows of A its 8 columns; else the other way round.
 
     ``split``: "none" (the plan must give one chunk) or "serial" (a CTA takes one chunk after
     another, and keeps a second set of sums). ``stream``: "b" if L2 is told to evict the weight
@@ -75,6 +75,7 @@ class Nf4MmaSpec(Nf4GemmSpec):
     warps_n: int
     copiers: int
     stages: int
+    swap: bool = True
     split: str = "none"
     stream: str = "b"
     ctas_per_sm: int = 1
@@ -101,8 +102,9 @@ class Nf4MmaSpec(Nf4GemmSpec):
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         for what, unit in (
             ("bk", 2 * self.steps * STEP),
-            ("bm", 8 * self.warps_m),
-            ("bn", 16 * self.warps_n if self.along_k else max(16 * self.warps_n, INDICES)),
+            ("bm", (8 if self.swap else 16) * self.warps_m),
+            ("bn", 8 * self.halves * self.warps_n),
+            ("bn", 1 if self.along_k else INDICES),
         ):
             extent = getattr(self, what)
             check(extent % unit == 0, name, f"{unit} divides {what}", unit, extent)
@@ -112,11 +114,11 @@ class Nf4MmaSpec(Nf4GemmSpec):
             (f"shared memory on {arch.name}, bytes", self.shared_bytes, arch.shared_per_cta),
         ):
             check(needed <= there, name, what, needed, there)
-        slim = self.a.fragments
-        needed = (2 if self.split == "serial" else 1) * 4 * self.wide * slim + 32
-        # Of two blocks: A's fragments; words and scales of 16 rows of B.
-        of_b = 2 * (8 + 1) if self.along_k else self.steps * (8 + 4)
-        needed += 2 * (self.steps * slim * 2 + self.wide * of_b)
+        of_a, of_b, halves = self.a.fragments, self.fragments_b, self.halves
+        needed = (2 if self.split == "serial" else 1) * 4 * of_a * of_b + 32
+        # Of two blocks: A's fragments; words and scales of B's.
+        words = halves * (8 + 1) if self.along_k else self.steps * (4 * halves + 4)
+        needed += 2 * (self.steps * of_a * (2 if self.swap else 4) + of_b * words)
         available = min(
             arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
         )
@@ -151,9 +153,14 @@ class Nf4MmaSpec(Nf4GemmSpec):
         return 4 if self.along_k else 2
 
     @property
-    def wide(self) -> int:
-        """A warp's fragments of 16 columns of B."""
-        return self.bn // (16 * self.warps_n)
+    def halves(self) -> int:
+        """8 columns of B each, of an instruction."""
+        return 2 if self.swap else 1
+
+    @property
+    def fragments_b(self) -> int:
+        """A warp's fragments of B."""
+        return self.bn // (8 * self.halves * self.warps_n)
 
     @property
     def a(self) -> MmaSide:
@@ -165,7 +172,7 @@ class Nf4MmaSpec(Nf4GemmSpec):
             rows=self.bm,
             vectors=self.bk // VECTOR,
             threads=self.copier_threads,
-            wide=False,
+            wide=not self.swap,
             warp=self.bm // self.warps_m,
         )
 

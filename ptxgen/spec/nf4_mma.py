@@ -11,60 +11,24 @@ from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS
-from ptxgen.spec.mma import STEP, VECTOR, MmaSide
-from ptxgen.spec.nf4_packed import INDICES, LAYOUTS, Nf4GemmSpec
+from ptxgen.spec.mma import BLOCK, STEP, VECTOR, MmaSide
+from ptxgen.spec.nf4_packed import HELPERS, Nf4GemmSpec
 
 SPLITS = ("none", "serial")
-
-
-@dataclass(frozen=True)
-class Indices:
-    """How a tile's indices lie in shared memory: rows as the weight's, of ``vectors`` vectors.
-
-    Rows along k are read 8 at a time, the same vector of each: vector v of a row lies at
-    v ^ (row >> shift & mask). Of rows along n, 8 bytes of each other one of 8 are read at a time:
-    they are as far apart as sends these to different banks.
-    """
-
-    rows: int
-    vectors: int
-    scales: int
-    """Of a row."""
-    along_k: bool
-
-    @property
-    def mask(self) -> int:
-        """What is permuted."""
-        return min(self.vectors & -self.vectors, 8) - 1 if self.along_k else 0
-
-    @property
-    def shift(self) -> int:
-        """Rows, as a power of two, after which the permutation changes."""
-        return 3 - self.mask.bit_length()
-
-    @property
-    def pitch(self) -> int:
-        """Bytes of a row."""
-        apart = 0 if self.along_k or self.vectors == 1 else 1
-        return 16 * (self.vectors + apart)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of a tile."""
-        return self.rows * self.pitch
 
 
 @dataclass(frozen=True)
 class Nf4MmaSpec(Nf4GemmSpec):
     """A kernel of products whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
 
-    A CTA of ``warps_m`` x ``warps_n`` warps that multiply, and ``copiers`` that only copy, computes
-    ``bm`` x ``bn`` outputs, ``bk`` k's per stage; indices become numbers in registers. ``swap``:
-    columns of B are the instruction's 16 rows, rows of A its 8 columns; else the other way round.
+    A CTA of ``warps_m`` x ``warps_n`` warps that multiply, and ``helpers`` that bring operands,
+    computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. Columns of B are the instruction's 16
+    rows, rows of A its 8 columns.
 
+    ``stages``: those of what is copied (A, indices, scales); of widened B there are two.
     ``split``: "none" (the plan must give one chunk) or "serial" (a CTA takes one chunk after
-    another, and keeps a second set of sums). ``stream``: "b" if L2 is told to evict the weight
-    first.
+    another, and keeps a second set of sums). ``ahead``: steps of 16 k by which fragments are
+    fetched ahead. ``stream``: "b" if L2 is told to evict the weight first.
     """
 
     layout: str
@@ -73,9 +37,9 @@ class Nf4MmaSpec(Nf4GemmSpec):
     bk: int
     warps_m: int
     warps_n: int
-    copiers: int
+    helpers: int
     stages: int
-    swap: bool = True
+    ahead: int = 3
     split: str = "none"
     stream: str = "b"
     ctas_per_sm: int = 1
@@ -85,14 +49,16 @@ class Nf4MmaSpec(Nf4GemmSpec):
 
     family: ClassVar[str] = "nf4_mma"
     template: ClassVar[str] = "nf4/gemm.cu.j2"
-    meanings: ClassVar[Mapping[str, str]] = MEANINGS
+    meanings: ClassVar[Mapping[str, str]] = {
+        **MEANINGS,
+        "helpers": HELPERS,
+    }
 
     def __post_init__(self) -> None:
-        for what in ("bm", "bn", "bk", "warps_m", "warps_n", "copiers", "ctas_per_sm"):
+        for what in ("bm", "bn", "bk", "warps_m", "warps_n", "helpers", "ctas_per_sm"):
             check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
         name = self.name
         for what, legal in (
-            ("layout", LAYOUTS),
             ("dtype", TIERS["tc"]),
             ("split", SPLITS),
             ("stream", ("", "b")),
@@ -100,29 +66,26 @@ class Nf4MmaSpec(Nf4GemmSpec):
         ):
             check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
-        for what, unit in (
-            ("bk", 2 * self.steps * STEP),
-            ("bm", (8 if self.swap else 16) * self.warps_m),
-            ("bn", 8 * self.halves * self.warps_n),
-            ("bn", 1 if self.along_k else INDICES),
-        ):
-            extent = getattr(self, what)
-            check(extent % unit == 0, name, f"{unit} divides {what}", unit, extent)
+        check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
+        for what, unit in (("bk", max(BLOCK, self.block)), ("bm", 8 * self.warps_m)):
+            check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
+        check(self.bn % (16 * self.warps_n) == 0, name, "16 * warps_n divides bn", self.bn, 16)
+        self.check_packed()
+        a, threads = self.side("a"), self.helpers * WARP
+        check(threads % a.vectors == 0, name, "rows of A at once", threads, a.vectors)
         arch = ARCHITECTURES[self.min_arch]
         for what, needed, there in (
             ("threads", self.threads, arch.threads_per_cta),
             (f"shared memory on {arch.name}, bytes", self.shared_bytes, arch.shared_per_cta),
         ):
             check(needed <= there, name, what, needed, there)
-        of_a, of_b, halves = self.a.fragments, self.fragments_b, self.halves
-        needed = (2 if self.split == "serial" else 1) * 4 * of_a * of_b + 32
-        # Of two blocks: A's fragments; words and scales of B's.
-        words = halves * (8 + 1) if self.along_k else self.steps * (4 * halves + 4)
-        needed += 2 * (self.steps * of_a * (2 if self.swap else 4) + of_b * words)
+        wide, slim = self.side("b").fragments, self.side("a").fragments
+        needed = (2 if self.split == "serial" else 1) * 4 * wide * slim + 24
+        needed += self.buffers * (4 * wide + 2 * slim)
         available = min(
             arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
         )
-        what = "registers per thread (accumulators, two blocks, addresses)"
+        what = "registers per thread (accumulators, two fragments, addresses)"
         check(needed <= available, name, what, needed, available)
 
     # -- derived --------------------------------------------------------------
@@ -131,13 +94,8 @@ class Nf4MmaSpec(Nf4GemmSpec):
         return self.ctas_per_sm
 
     @property
-    def copier_threads(self) -> int:
-        """Threads that copy."""
-        return self.copiers * WARP
-
-    @property
     def threads(self) -> int:
-        return self.warps_m * self.warps_n * WARP + self.copier_threads
+        return (self.warps_m * self.warps_n + self.helpers) * WARP
 
     @property
     def grid(self) -> Expr:
@@ -148,45 +106,35 @@ class Nf4MmaSpec(Nf4GemmSpec):
         return "mma"
 
     @property
-    def steps(self) -> int:
-        """Instructions' k's that a warp loads ahead: with one scale of a row along k."""
-        return 4 if self.along_k else 2
+    def copied(self) -> int:
+        """Stages of indices."""
+        return self.stages
 
-    @property
-    def halves(self) -> int:
-        """8 columns of B each, of an instruction."""
-        return 2 if self.swap else 1
-
-    @property
-    def fragments_b(self) -> int:
-        """A warp's fragments of B."""
-        return self.bn // (8 * self.halves * self.warps_n)
-
-    @property
-    def a(self) -> MmaSide:
-        """A's tile, as it lies in shared memory."""
+    def side(self, x: str) -> MmaSide:
+        """The operand "a" or "b", as it lies in shared memory: B as a dense one."""
+        a = x == "a"
+        extent, warps = (self.bm, self.warps_m) if a else (self.bn, self.warps_n)
+        k_contiguous = a or self.along_k
         return MmaSide(
             copy="vector",
-            k_contiguous=True,
-            extent=self.bm,
-            rows=self.bm,
-            vectors=self.bk // VECTOR,
-            threads=self.copier_threads,
-            wide=not self.swap,
-            warp=self.bm // self.warps_m,
+            k_contiguous=k_contiguous,
+            extent=extent,
+            rows=extent if k_contiguous else self.bk,
+            vectors=(self.bk if k_contiguous else extent) // VECTOR,
+            threads=self.helpers * WARP,
+            wide=not a,
+            warp=extent // warps,
         )
 
     @property
-    def indices(self) -> Indices:
-        """The tile of indices."""
-        rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
-        scales = max(columns // self.scale_block, 1)
-        return Indices(rows, columns // INDICES, scales, self.along_k)
+    def buffers(self) -> int:
+        """Steps of 16 k whose fragments a thread has room for: a power of two above ``ahead``."""
+        return 1 << self.ahead.bit_length()
 
     @property
-    def stage(self) -> int:
-        """Bytes of a stage."""
-        return self.a.nbytes + self.indices.nbytes + 4 * self.indices.rows * self.indices.scales
+    def block(self) -> int:
+        """k's over which the main loop is unrolled."""
+        return max(min(self.bk, BLOCK), STEP * self.buffers)
 
     @property
     def exchange_pitch(self) -> int:
@@ -195,7 +143,9 @@ class Nf4MmaSpec(Nf4GemmSpec):
 
     @property
     def shared_bytes(self) -> int:
-        return max(self.stages * self.stage, 4 * self.bm * self.exchange_pitch)
+        copied = self.side("a").nbytes + self.packed.nbytes
+        ring = self.stages * copied + 2 * self.side("b").nbytes
+        return max(ring, 4 * self.bm * self.exchange_pitch)
 
     @property
     def abi(self) -> Abi:
@@ -217,7 +167,7 @@ class Nf4MmaSpec(Nf4GemmSpec):
         if self.split == "none":
             terms.append(CHUNKS <= 1)
         else:
-            terms.append((CHUNK % (self.steps * STEP)).eq(0) | (CHUNKS <= 1))
+            terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
         return all_of(terms)
 
     @property
@@ -246,7 +196,7 @@ class Nf4MmaSpec(Nf4GemmSpec):
             f"C[M, N] = A . B, layout {self.layout}, {self.dtype}, B an NF4 weight; CTA tile "
             f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
             f"{self.shared_bytes} bytes of shared memory",
-            f"{self.copiers} copying warps, {self.stages} stages, split: {self.split}",
+            f"{self.helpers} helping warps, {self.stages} stages, split: {self.split}",
             f"requires {self.requires}",
             f"grid {self.grid}",
         )

@@ -11,31 +11,8 @@ from ptxgen.numerics.contract import ITEMSIZE
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import WARP, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, CHUNKS, MEANINGS, STRIDES, matrix
-from ptxgen.spec.nf4_packed import INDICES, LAYOUTS, Nf4GemmSpec
+from ptxgen.spec.nf4_packed import HELPERS, Nf4GemmSpec
 from ptxgen.spec.wgmma import WARPGROUP, WgmmaSpec
-
-
-ROWS = 8
-"""Rows side by side in a warp that widens indices, of which each goes to banks of its own."""
-
-
-@dataclass(frozen=True)
-class Packed:
-    """A stage of indices as threads copy them: rows of ``parts`` vectors of 16 bytes."""
-
-    rows: int
-    parts: int
-    threads: int
-
-    @property
-    def turns(self) -> int:
-        """Vectors of a thread."""
-        return self.rows * self.parts // self.threads
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of a stage, with a scale for each vector."""
-        return self.rows * self.parts * (16 + 4)
 
 
 @dataclass(frozen=True)
@@ -53,7 +30,7 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
     stream: ClassVar[str] = ""
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
-        "helpers": "warps that copy operands and widen the weight's indices",
+        "helpers": HELPERS,
         "copied": "stages of indices that are copied ahead",
     }
 
@@ -65,18 +42,7 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
         check(self.helpers % 4 == 0, name, "helpers, whole warpgroups", self.helpers, 4)
         check(self.copied >= 2, name, "copied", self.copied, ">= 2")
         check(self.b.swizzle >= 64, name, "swizzle of B, bytes", self.b.swizzle, ">= 64")
-        self._check_packed()
-
-    def _check_packed(self) -> None:
-        packed, name = self.packed, self.name
-        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
-        columns = packed.parts * INDICES
-        there = self.bk if self.along_k else self.bn
-        check(columns == there, name, "whole vectors of indices", columns, there)
-        at_once, vectors = ROWS * packed.parts, packed.rows * packed.parts
-        check(packed.threads % at_once == 0, name, "rows copied", packed.threads, at_once)
-        copied = packed.turns * packed.threads
-        check(copied == vectors, name, "vectors copied at once", copied, vectors)
+        self.check_packed()
 
     # -- derived --------------------------------------------------------------
     @property
@@ -92,12 +58,6 @@ class Nf4WgmmaSpec(Nf4GemmSpec, WgmmaSpec):
         groups = self.helpers // 4
         held = (self.consumers + groups) * self.launch_registers - self.consumers * self.registers
         return held // groups // 8 * 8
-
-    @property
-    def packed(self) -> Packed:
-        """The indices of a stage."""
-        rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
-        return Packed(rows, columns // INDICES, self.helpers * WARP)
 
     @property
     def shared_bytes(self) -> int:

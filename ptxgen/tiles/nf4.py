@@ -26,7 +26,10 @@ from ptxgen.tiles import gemm, nf4_mma
 
 WEIGHT = "b_dequantised"
 """The scratch memory that has the weight."""
-TILES = {"tc": ((128, 256), (128, 128), (64, 64)), "simt": ((128, 128), (64, 64), (32, 64))}
+TILES = {
+    "tc": ((128, 256), (128, 224), (128, 160), (128, 128), (64, 64)),
+    "simt": ((128, 128), (64, 64), (32, 64)),
+}
 """Of the dense routes of a tier, those that go on with a dequantised weight: BM and BN."""
 FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {"tc": nf4_mma.routes}
 """The routes of a tier that read the weight as it is, by operand layout."""

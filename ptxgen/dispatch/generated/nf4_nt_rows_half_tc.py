@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_1 = frozenset(("sm_90",))
 
 
 def candidates(
@@ -20,34 +21,120 @@ def candidates(
     chunks = -(-k // chunk)
     operands = m * k * 2 + n * k * 9 // 16
     stores = m * n * 2
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 0: few rows: the weight streams once, as it is stored
-    if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1):
+    if align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
-            "nf4_mma_nt_bf16_8x32x256_559ca9", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_mma_nt_bf16_8x16x256_c864ba", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
+            -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(0, ("nf4_mma_nt_bf16_8x16x256_c864ba",), (tiles_8x16,), ()))
+    tiles_16x16 = -(-m // 16) * -(-n // 16)
+    # 1: few rows: the weight streams once, as it is stored
+    if align_a >= 16 and tiles_16x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
+        us = time(
+            "nf4_mma_nt_bf16_16x16x256_5f97db", "mma", 1, sms, tiles_16x16, -(-k // 256), k * 256,
+            -(-n // 16) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(1, ("nf4_mma_nt_bf16_16x16x256_5f97db",), (tiles_16x16,), ()))
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 2: few rows: the weight streams once, as it is stored
+    if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
+        us = time(
+            "nf4_mma_nt_bf16_8x32x256_d497cf", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(0, ("nf4_mma_nt_bf16_8x32x256_559ca9",), (tiles_8x32,), ()))
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 1: more rows: the weight as it is stored, by wgmma
+        yield Candidate(us, Choice(2, ("nf4_mma_nt_bf16_8x32x256_d497cf",), (tiles_8x32,), ()))
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 3: few rows: the weight streams once, as it is stored
+    if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
+        us = time(
+            "nf4_mma_nt_bf16_16x32x256_6f5030", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
+            -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(3, ("nf4_mma_nt_bf16_16x32x256_6f5030",), (tiles_16x32,), ()))
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 4: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
-        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+        and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_wgmma_nt_bf16_64x128x64_28faf9", "wgmma", 1, sms, tiles_64x128, -(-k // 64),
-            k * 8192, -(-n // 128) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands,
+            "nf4_mma_nt_bf16_32x32x256_36176f", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
+            -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(4, ("nf4_mma_nt_bf16_32x32x256_36176f",), (tiles_32x32,), ()))
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 5: few rows: the weight streams once, as it is stored
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_mma_nt_bf16_32x64x256_31f8de", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
+            -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(5, ("nf4_mma_nt_bf16_32x64x256_31f8de",), (tiles_32x64,), ()))
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 6: few rows: the weight streams once, as it is stored
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_64x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_mma_nt_bf16_64x32x256_e2be94", "mma", 1, sms, tiles_64x32, -(-k // 256), k * 2048,
+            -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(6, ("nf4_mma_nt_bf16_64x32x256_e2be94",), (tiles_64x32,), ()))
+    # 7: more rows: the weight as it is stored, by wgmma
+    if (
+        arch in SOME_1
+        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_wgmma_nt_bf16_64x32x128_9bc4cd", "wgmma", 1, sms, tiles_64x32, -(-k // 128),
+            k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
+        )
+        choice = Choice(
+            7, ("nf4_wgmma_nt_bf16_64x32x128_9bc4cd",), (min(tiles_64x32, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 8: more rows: the weight as it is stored, by wgmma
+    if (
+        arch in SOME_1
+        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_wgmma_nt_bf16_64x64x128_9db222", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
+            k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
+        )
+        choice = Choice(
+            8, ("nf4_wgmma_nt_bf16_64x64x128_9db222",), (min(tiles_64x64, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 9: more rows: the weight as it is stored, by wgmma
+    if (
+        arch in SOME_1
+        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_wgmma_nt_bf16_128x64x128_415d14", "wgmma", 1, sms, tiles_128x64, -(-k // 128),
+            k * 8192, -(-n // 64) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
             stores,
         )
         choice = Choice(
-            1, ("nf4_wgmma_nt_bf16_64x128x64_28faf9",), (min(tiles_64x128, sms) * 1,), (),
+            9, ("nf4_wgmma_nt_bf16_128x64x128_415d14",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: more rows: the weight as it is stored, by wgmma
+    # 10: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_0
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
@@ -57,33 +144,32 @@ def candidates(
             stores,
         )
         choice = Choice(
-            2, ("nf4_wgmma_nt_bf16_128x128x64_51f6e6",), (min(tiles_128x128, sms) * 1,), (),
+            10, ("nf4_wgmma_nt_bf16_128x128x64_51f6e6",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x128 = -(-m // 256) * -(-n // 128)
-    # 3: more rows: the weight as it is stored, by wgmma
+    # 11: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_0
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nt_bf16_256x128x64_9e1782", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
+            "nf4_wgmma_nt_bf16_256x128x64_93129d", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
             k * 32768, -(-n // 128) * (m * k * 2) + -(-m // 256) * (n * k * 9 // 16), operands,
             stores,
         )
         choice = Choice(
-            3, ("nf4_wgmma_nt_bf16_256x128x64_9e1782",), (min(tiles_256x128, sms) * 1,), (),
+            11, ("nf4_wgmma_nt_bf16_256x128x64_93129d",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = n * -(-k // 64) * 36
     stores_1 = n * -(-k // 64) * 128
     operands_2 = (m + n) * k * 2
     pieces_n_k64 = n * -(-k // 64)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 4: the weight dequantised; few outputs: clusters add their chunks
+    # 12: the weight dequantised; few outputs: clusters add their chunks
     if (
-        arch in SOME_0
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647
@@ -98,14 +184,14 @@ def candidates(
             chunk * 4096, tiles_64x64 * k * 256, operands_2, stores,
         )
         choice = Choice(
-            4, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_354e77"),
+            12, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_354e77"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64 * 8), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 5: the weight dequantised; many rows, by wgmma
+    # 13: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_0
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295
@@ -119,14 +205,14 @@ def candidates(
             k * 32768, tiles_128x256 * k * 768, operands_2, stores,
         )
         choice = Choice(
-            5, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_cc9665"),
+            13, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_cc9665"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 6: the weight dequantised; many rows, by wgmma
+    # 14: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_0
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
         and m + 256 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x256 + sms // 2 <= 4294967295
@@ -140,13 +226,55 @@ def candidates(
             k * 32768, tiles_256x256 * k * 1024, operands_2, stores,
         )
         choice = Choice(
-            6, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_7c18c2"),
+            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_7c18c2"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 7: the weight dequantised; many rows, by wgmma
+    tiles_128x224 = -(-m // 128) * -(-n // 224)
+    # 15: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_0
+        arch in SOME_1
+        and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 224 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x224 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "wgmma_nt_bf16_128x224x64_43a935", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * 704, operands_2, stores,
+        )
+        choice = Choice(
+            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_43a935"),
+            (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    tiles_256x160 = -(-m // 256) * -(-n // 160)
+    # 16: the weight dequantised; many rows, by wgmma
+    if (
+        arch in SOME_1
+        and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 2 and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_256x160 + sms // 2 <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "wgmma_nt_bf16_128x160x64_bc40e9", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
+            k * 20480, tiles_256x160 * k * 832, operands_2, stores,
+        )
+        choice = Choice(
+            16, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_bc40e9"),
+            (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
+        )
+        yield Candidate(us, choice)
+    # 17: the weight dequantised; many rows, by wgmma
+    if (
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295
@@ -160,13 +288,13 @@ def candidates(
             k * 16384, tiles_128x128 * k * 512, operands_2, stores,
         )
         choice = Choice(
-            7, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_a5844a"),
+            17, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_a5844a"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 8: the weight dequantised; many rows, by wgmma
+    # 18: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_0
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295
@@ -180,11 +308,11 @@ def candidates(
             tiles_64x64 * k * 256, operands_2, stores,
         )
         choice = Choice(
-            8, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_b3a12d"),
+            18, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_b3a12d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 9: the weight dequantised; many rows, by mma
+    # 19: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -198,11 +326,11 @@ def candidates(
             tiles_64x64 * k * 256, operands_2, stores,
         )
         choice = Choice(
-            9, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
+            19, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 10: the weight dequantised; many rows, by mma
+    # 20: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -213,11 +341,11 @@ def candidates(
             tiles_128x128 * k * 512, operands_2, stores,
         )
         choice = Choice(
-            10, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
+            20, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 11: the weight dequantised; operands off 16 bytes
+    # 21: the weight dequantised; operands off 16 bytes
     if (
         stores_1 <= 1073741824 and align_a >= 4 and (chunk % 32 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -231,11 +359,11 @@ def candidates(
             tiles_64x64 * k * 256, operands_2, stores,
         )
         choice = Choice(
-            11, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_c5dd78"),
+            21, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_c5dd78"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 12: the weight dequantised; everything else: any size, alignment and plan
+    # 22: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -246,7 +374,7 @@ def candidates(
             tiles_64x64 * k * 256, operands_2, stores,
         )
         choice = Choice(
-            12, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
+            22, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

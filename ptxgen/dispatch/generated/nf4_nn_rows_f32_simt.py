@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, time: Time
@@ -23,25 +21,8 @@ def candidates(
     operands_1 = (m + n) * k * 4
     stores_1 = m * n * 4
     pieces_k_n64 = k * -(-n // 64)
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
-    # 0: the weight dequantised; more rows, chunks side by side
-    if arch in SOME_0 and stores <= 1073741824 and align_a >= 16 and tiles_32x64 <= 2147483647:
-        us = time(
-            "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "simt_nn_f32_32x64x16_1d2454", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
-            k * 2048, tiles_32x64 * k * 384, operands_1, stores_1,
-        )
-        choice = Choice(
-            0, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_1d2454"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64), (stores,),
-        )
-        yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 1: the weight dequantised; one chain
+    # 0: the weight dequantised; one chain
     if stores <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
@@ -52,12 +33,12 @@ def candidates(
             tiles_128x128 * k * 1024, operands_1, stores_1,
         )
         choice = Choice(
-            1, ("nf4_f32_bbca54", "simt_nn_f32_128x128x16_7dd998"),
+            0, ("nf4_f32_bbca54", "simt_nn_f32_128x128x16_7dd998"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 2: the weight dequantised; one chain
+    # 1: the weight dequantised; one chain
     if stores <= 1073741824 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
@@ -68,11 +49,12 @@ def candidates(
             tiles_64x64 * k * 512, operands_1, stores_1,
         )
         choice = Choice(
-            2, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_fe4ef8"),
+            1, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_fe4ef8"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores,),
         )
         yield Candidate(us, choice)
-    # 3: the weight dequantised; one chain
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 2: the weight dequantised; one chain
     if stores <= 1073741824 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
@@ -83,11 +65,11 @@ def candidates(
             tiles_32x64 * k * 384, operands_1, stores_1,
         )
         choice = Choice(
-            3, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_7badc1"),
+            2, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_7badc1"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64), (stores,),
         )
         yield Candidate(us, choice)
-    # 4: the weight dequantised; operands off 16 bytes
+    # 3: the weight dequantised; operands off 16 bytes
     if stores <= 1073741824 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
@@ -98,12 +80,12 @@ def candidates(
             tiles_128x128 * k * 1024, operands_1, stores_1,
         )
         choice = Choice(
-            4, ("nf4_f32_bbca54", "simt_nn_f32_128x128x8_f8719a"),
+            3, ("nf4_f32_bbca54", "simt_nn_f32_128x128x8_f8719a"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores,),
         )
         yield Candidate(us, choice)
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 5: the weight dequantised; everything else: any size, alignment and plan
+    # 4: the weight dequantised; everything else: any size, alignment and plan
     if stores <= 1073741824:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
@@ -114,7 +96,7 @@ def candidates(
             k * 4096, tiles_64x64 * k * 512, operands_1, stores_1,
         )
         choice = Choice(
-            5, ("nf4_f32_bbca54", "simt_nn_f32_64x64x16_ae662c"),
+            4, ("nf4_f32_bbca54", "simt_nn_f32_64x64x16_ae662c"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores,),
         )
         yield Candidate(us, choice)

@@ -88,11 +88,11 @@ def candidates(
         and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nn_bf16_64x32x128_3253f3", "wgmma", 1, sms, tiles_64x32, -(-k // 128),
+            "nf4_wgmma_nn_bf16_64x32x128_059fb2", "wgmma", 1, sms, tiles_64x32, -(-k // 128),
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            6, ("nf4_wgmma_nn_bf16_64x32x128_3253f3",), (min(tiles_64x32, sms) * 1,), (),
+            6, ("nf4_wgmma_nn_bf16_64x32x128_059fb2",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
@@ -103,11 +103,11 @@ def candidates(
         and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nn_bf16_64x64x128_ef66c0", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
+            "nf4_wgmma_nn_bf16_64x64x128_7b65e9", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            7, ("nf4_wgmma_nn_bf16_64x64x128_ef66c0",), (min(tiles_64x64, sms) * 1,), (),
+            7, ("nf4_wgmma_nn_bf16_64x64x128_7b65e9",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
@@ -118,12 +118,12 @@ def candidates(
         and k + 128 <= 2147483647 and tiles_128x64 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nn_bf16_128x64x128_9bf73c", "wgmma", 1, sms, tiles_128x64, -(-k // 128),
+            "nf4_wgmma_nn_bf16_128x64x128_d3865f", "wgmma", 1, sms, tiles_128x64, -(-k // 128),
             k * 8192, -(-n // 64) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
             stores,
         )
         choice = Choice(
-            8, ("nf4_wgmma_nn_bf16_128x64x128_9bf73c",), (min(tiles_128x64, sms) * 1,), (),
+            8, ("nf4_wgmma_nn_bf16_128x64x128_d3865f",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
@@ -134,12 +134,12 @@ def candidates(
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nn_bf16_128x128x64_3e4fb0", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "nf4_wgmma_nn_bf16_128x128x64_40b3f8", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
             stores,
         )
         choice = Choice(
-            9, ("nf4_wgmma_nn_bf16_128x128x64_3e4fb0",), (min(tiles_128x128, sms) * 1,), (),
+            9, ("nf4_wgmma_nn_bf16_128x128x64_40b3f8",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x128 = -(-m // 256) * -(-n // 128)
@@ -150,41 +150,20 @@ def candidates(
         and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nn_bf16_256x128x64_3b1ba1", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
+            "nf4_wgmma_nn_bf16_256x128x64_1a0d09", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
             k * 32768, -(-n // 128) * (m * k * 2) + -(-m // 256) * (n * k * 9 // 16), operands,
             stores,
         )
         choice = Choice(
-            10, ("nf4_wgmma_nn_bf16_256x128x64_3b1ba1",), (min(tiles_256x128, sms) * 1,), (),
+            10, ("nf4_wgmma_nn_bf16_256x128x64_1a0d09",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = k * -(-n // 64) * 36
     stores_1 = k * -(-n // 64) * 128
     operands_2 = (m + n) * k * 2
     pieces_k_n64 = k * -(-n // 64)
-    # 11: the weight dequantised; few outputs: clusters add their chunks
-    if (
-        arch in SOME_1
-        and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 2 // 8 <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
-            operands_1, stores_1,
-        )
-        us += time(
-            "wgmma_nn_bf16_64x64x64_145e00", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands_2, stores,
-        )
-        choice = Choice(
-            11, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_145e00"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64 * 8), (stores_1,),
-        )
-        yield Candidate(us, choice)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 12: the weight dequantised; many rows, by wgmma
+    # 11: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -196,16 +175,17 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands_2, stores,
+            "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            operands_2, stores,
         )
         choice = Choice(
-            12, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 13: the weight dequantised; many rows, by wgmma
+    # 12: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -217,16 +197,17 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_6aec84", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * 1024, operands_2, stores,
+            "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
+            operands_2, stores,
         )
         choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_6aec84"),
+            12, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 14: the weight dequantised; many rows, by wgmma
+    # 13: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -238,16 +219,17 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x224x64_c3d196", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands_2, stores,
+            "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
+            operands_2, stores,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_c3d196"),
+            13, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 15: the weight dequantised; many rows, by wgmma
+    # 14: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -259,15 +241,16 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x160x64_288fc0", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * 832, operands_2, stores,
+            "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
+            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
+            operands_2, stores,
         )
         choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_288fc0"),
+            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 16: the weight dequantised; many rows, by wgmma
+    # 15: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -279,15 +262,16 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands_2, stores,
+            "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands_2, stores,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_2624af"),
+            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 17: the weight dequantised; many rows, by wgmma
+    # 16: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -299,15 +283,16 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_2, stores,
+            "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            stores,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_c3e664"),
+            16, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 18: the weight dequantised; many rows, by mma
+    # 17: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -318,14 +303,15 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_2, stores,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            stores,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
+            17, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 19: the weight dequantised; many rows, by mma
+    # 18: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -333,32 +319,15 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands_2, stores,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_2,
+            stores,
         )
         choice = Choice(
-            19, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
+            18, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 20: the weight dequantised; operands off 16 bytes
-    if (
-        stores_1 <= 1073741824 and align_a >= 4 and (chunk % 32 == 0 or chunks <= 1)
-        and tiles_64x64 <= 2147483647
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
-            operands_1, stores_1,
-        )
-        us += time(
-            "mma_nn_bf16_64x64x32_504cf0", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_2, stores,
-        )
-        choice = Choice(
-            20, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_504cf0"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_1,),
-        )
-        yield Candidate(us, choice)
-    # 21: the weight dequantised; everything else: any size, alignment and plan
+    # 19: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -366,10 +335,11 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_2, stores,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            stores,
         )
         choice = Choice(
-            21, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
+            19, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

@@ -93,11 +93,11 @@ def candidates(
         and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nt_bf16_64x32x128_9bc4cd", "wgmma", 1, sms, tiles_64x32, -(-k // 128),
+            "nf4_wgmma_nt_bf16_64x32x128_0db1a4", "wgmma", 1, sms, tiles_64x32, -(-k // 128),
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            7, ("nf4_wgmma_nt_bf16_64x32x128_9bc4cd",), (min(tiles_64x32, sms) * 1,), (),
+            7, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
@@ -108,11 +108,11 @@ def candidates(
         and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nt_bf16_64x64x128_9db222", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
+            "nf4_wgmma_nt_bf16_64x64x128_475987", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            8, ("nf4_wgmma_nt_bf16_64x64x128_9db222",), (min(tiles_64x64, sms) * 1,), (),
+            8, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
@@ -123,12 +123,12 @@ def candidates(
         and k + 128 <= 2147483647 and tiles_128x64 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nt_bf16_128x64x128_415d14", "wgmma", 1, sms, tiles_128x64, -(-k // 128),
+            "nf4_wgmma_nt_bf16_128x64x128_b197e8", "wgmma", 1, sms, tiles_128x64, -(-k // 128),
             k * 8192, -(-n // 64) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
             stores,
         )
         choice = Choice(
-            9, ("nf4_wgmma_nt_bf16_128x64x128_415d14",), (min(tiles_128x64, sms) * 1,), (),
+            9, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
@@ -139,12 +139,12 @@ def candidates(
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nt_bf16_128x128x64_51f6e6", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "nf4_wgmma_nt_bf16_128x128x64_33f264", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
             stores,
         )
         choice = Choice(
-            10, ("nf4_wgmma_nt_bf16_128x128x64_51f6e6",), (min(tiles_128x128, sms) * 1,), (),
+            10, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x128 = -(-m // 256) * -(-n // 128)
@@ -155,41 +155,20 @@ def candidates(
         and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
     ):
         us = time(
-            "nf4_wgmma_nt_bf16_256x128x64_93129d", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
+            "nf4_wgmma_nt_bf16_256x128x64_5445ce", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
             k * 32768, -(-n // 128) * (m * k * 2) + -(-m // 256) * (n * k * 9 // 16), operands,
             stores,
         )
         choice = Choice(
-            11, ("nf4_wgmma_nt_bf16_256x128x64_93129d",), (min(tiles_256x128, sms) * 1,), (),
+            11, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = n * -(-k // 64) * 36
     stores_1 = n * -(-k // 64) * 128
     operands_2 = (m + n) * k * 2
     pieces_n_k64 = n * -(-k // 64)
-    # 12: the weight dequantised; few outputs: clusters add their chunks
-    if (
-        arch in SOME_1
-        and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 2 // 8 <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
-            operands_1, stores_1,
-        )
-        us += time(
-            "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands_2, stores,
-        )
-        choice = Choice(
-            12, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_354e77"),
-            (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64 * 8), (stores_1,),
-        )
-        yield Candidate(us, choice)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 13: the weight dequantised; many rows, by wgmma
+    # 12: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -201,16 +180,17 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands_2, stores,
+            "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(k % 16, 1) * 512),
+            operands_2, stores,
         )
         choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_cc9665"),
+            12, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 14: the weight dequantised; many rows, by wgmma
+    # 13: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -222,16 +202,17 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x256x64_7c18c2", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * 1024, operands_2, stores,
+            "wgmma_nt_bf16_128x256x64_362a60", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(k % 16, 1) * 512),
+            operands_2, stores,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_7c18c2"),
+            13, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 15: the weight dequantised; many rows, by wgmma
+    # 14: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -243,16 +224,17 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x224x64_43a935", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands_2, stores,
+            "wgmma_nt_bf16_128x224x64_18067c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(k % 16, 1) * 448),
+            operands_2, stores,
         )
         choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_43a935"),
+            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 16: the weight dequantised; many rows, by wgmma
+    # 15: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -264,15 +246,16 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x160x64_bc40e9", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * 832, operands_2, stores,
+            "wgmma_nt_bf16_128x160x64_732859", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
+            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(k % 16, 1) * 320),
+            operands_2, stores,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_bc40e9"),
+            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 17: the weight dequantised; many rows, by wgmma
+    # 16: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -284,15 +267,16 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands_2, stores,
+            "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            operands_2, stores,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_a5844a"),
+            16, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 18: the weight dequantised; many rows, by wgmma
+    # 17: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -304,15 +288,16 @@ def candidates(
             operands_1, stores_1,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_2, stores,
+            "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_2,
+            stores,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_b3a12d"),
+            17, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 19: the weight dequantised; many rows, by mma
+    # 18: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -323,14 +308,15 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x64_93d7f2", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_2, stores,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_2,
+            stores,
         )
         choice = Choice(
-            19, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
+            18, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 20: the weight dequantised; many rows, by mma
+    # 19: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -338,32 +324,15 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands_2, stores,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands_2,
+            stores,
         )
         choice = Choice(
-            20, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
+            19, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 21: the weight dequantised; operands off 16 bytes
-    if (
-        stores_1 <= 1073741824 and align_a >= 4 and (chunk % 32 == 0 or chunks <= 1)
-        and tiles_64x64 <= 2147483647
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
-            operands_1, stores_1,
-        )
-        us += time(
-            "mma_nt_bf16_64x64x32_c5dd78", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_2, stores,
-        )
-        choice = Choice(
-            21, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_c5dd78"),
-            (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores_1,),
-        )
-        yield Candidate(us, choice)
-    # 22: the weight dequantised; everything else: any size, alignment and plan
+    # 20: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -371,10 +340,11 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x32_d497a1", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_2, stores,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_2,
+            stores,
         )
         choice = Choice(
-            22, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
+            20, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

@@ -186,7 +186,7 @@ class Nf4MmaSpec(Nf4GemmSpec):
         shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
         return (
             Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),
-            Expect("mul.rn.f32", ("mul.f32", "mul.ftz*", "fma.*")),
+            Expect("mul.rn.f32", ("mul.f32", "mul.ftz*")),
             *super().expects,
         )
 

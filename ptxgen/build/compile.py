@@ -21,6 +21,7 @@ from types import EllipsisType
 from typing import Any, TypeVar
 
 from ptxgen.build.cache import Cache, Entry, Key, default_cache
+from ptxgen.build.ptx import carrier, is_ptx, retargeted
 from ptxgen.errors import CompileError, OptionError
 
 T = TypeVar("T")
@@ -474,8 +475,10 @@ def _translate(job: Job) -> tuple[Entry, ...]:
                 "unset it to compile"
             )
     options = [f"--gpu-architecture={job.arch}", *job.key("").options]
+    written = is_ptx(job.source)
+    source = carrier(job.source) if written else job.source
     program = _call(
-        nvrtc.nvrtcCreateProgram, job.source.encode("utf-8"), _PROGRAM_NAME, 0, None, None
+        nvrtc.nvrtcCreateProgram, source.encode("utf-8"), _PROGRAM_NAME, 0, None, None
     )
     try:
         (status,) = nvrtc.nvrtcCompileProgram(
@@ -492,6 +495,8 @@ def _translate(job: Job) -> tuple[Entry, ...]:
             cubin = _buffer(_call(nvrtc.nvrtcGetCUBINSize, program), nvrtc.nvrtcGetCUBIN, program)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+    if written:
+        ptx = retargeted(job.source, job.to_ptx.arch.replace("compute_", "sm_")).encode("utf-8")
     # What ptxas says is not of the PTX, whose entry is the same as that of a job for it.
     text = Entry(normalise_ptx(ptx), {"log": log.partition("ptxas ")[0].rstrip(), "resources": {}})
     if job.kind == "ptx":

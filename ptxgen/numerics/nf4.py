@@ -13,8 +13,8 @@ What products of such a weight are, by ``accumulate``:
 ======== ==========================================================================================
 "tc"     contract ``tc16`` on the weight in x's dtype, bfloat16 or float16
 "simt"   contract ``fma`` on the weight in f32
-"f64"    of f32 operands: ``acc = acc + x[k] * w[k]`` in f64, where the product is exact and the sum
-         rounds once, k ascending, one chain from +0.0; ``acc + 0.0``; rounded once to f32, and on
+"f64"    contract ``wide``, of f32 operands: ``acc = fma(x[k], w[k], acc)`` in f64, where the product
+         is exact, k ascending, one chain from +0.0; ``acc + 0.0``; rounded once to f32, and on
          with the epilogue of the others
 ======== ==========================================================================================
 
@@ -48,6 +48,15 @@ CODE: tuple[float, ...] = (
     1.0,
 )
 """What the indices stand for, ascending, as exact f32 numbers."""
+
+WIDE = Contract(
+    "wide",
+    1,
+    "acc = fma_rn(x[k], w[k], acc) in f64 of f32 operands, k ascending; rounded to f32 at the end",
+    "f64",
+    accumulator="f64",
+)
+"""That of ``accumulate="f64"``."""
 
 DEQUANTISE = Contract("nf4", 1, "w = round(scale * CODE[index]), in f32; then to its dtype", "any")
 

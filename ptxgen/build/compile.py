@@ -1,4 +1,4 @@
-"""CUDA C++ source to PTX or cubin, by NVRTC.
+"""CUDA C++ source to PTX or cubin, by NVRTC; a source in PTX is taken as it is.
 
 NVRTC needs neither a GPU nor a driver. A compilation depends on the source text, the
 options, the architecture and the NVRTC version, all of which are in the cache key, and on
@@ -467,6 +467,16 @@ def _build(job: Job) -> Entry:
 
 def _translate(job: Job) -> tuple[Entry, ...]:
     """The PTX of ``job``, and its cubin if it is one for a cubin."""
+    if not is_ptx(job.source):
+        return _through_nvrtc(job)
+    text = retargeted(job.source, job.to_ptx.arch.replace("compute_", "sm_")).encode("utf-8")
+    ptx = Entry(normalise_ptx(text), {"log": "", "resources": {}})
+    if job.kind == "ptx":
+        return (ptx,)
+    return ptx, _through_nvrtc(replace(job, source=carrier(job.source)))[-1]
+
+
+def _through_nvrtc(job: Job) -> tuple[Entry, ...]:
     nvrtc = _nvrtc()
     for variable in _STEERING:
         if value := os.environ.get(variable):
@@ -475,10 +485,8 @@ def _translate(job: Job) -> tuple[Entry, ...]:
                 "unset it to compile"
             )
     options = [f"--gpu-architecture={job.arch}", *job.key("").options]
-    written = is_ptx(job.source)
-    source = carrier(job.source) if written else job.source
     program = _call(
-        nvrtc.nvrtcCreateProgram, source.encode("utf-8"), _PROGRAM_NAME, 0, None, None
+        nvrtc.nvrtcCreateProgram, job.source.encode("utf-8"), _PROGRAM_NAME, 0, None, None
     )
     try:
         (status,) = nvrtc.nvrtcCompileProgram(
@@ -495,8 +503,6 @@ def _translate(job: Job) -> tuple[Entry, ...]:
             cubin = _buffer(_call(nvrtc.nvrtcGetCUBINSize, program), nvrtc.nvrtcGetCUBIN, program)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    if written:
-        ptx = retargeted(job.source, job.to_ptx.arch.replace("compute_", "sm_")).encode("utf-8")
     # What ptxas says is not of the PTX, whose entry is the same as that of a job for it.
     text = Entry(normalise_ptx(ptx), {"log": log.partition("ptxas ")[0].rstrip(), "resources": {}})
     if job.kind == "ptx":

@@ -28,7 +28,15 @@ from ptxgen.spec.base import (
     check,
 )
 from ptxgen.spec.effort import Effort
-from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS, PARTIAL_SUMS
+from ptxgen.spec.gemm import (
+    ALIGN_A,
+    CHUNK,
+    CHUNKS,
+    CONTEXT,
+    MEANINGS,
+    PARTIAL_SUMS,
+    reduction,
+)
 
 LOOK_UPS = ("select", "shuffle")
 _ROWS_AT_ONCE = 1 << 9
@@ -95,6 +103,11 @@ class Nf4PtxSpec(KernelSpec):
         return self.contract == FMA
 
     @property
+    def multiplier(self) -> str:
+        """What multiplies, one of ``effort.UNITS``."""
+        return "fma64" if self.accumulator == "f64" else "fma"
+
+    @property
     def tn_taken(self) -> tuple[int, ...]:
         """What ``tn`` may be: in layout NN whole words of codes."""
         return (1, 2, 4, 8) if self.layout == "NT" else (4, 8)
@@ -129,9 +142,7 @@ class Nf4PtxSpec(KernelSpec):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        return MappingProxyType(
-            {"CODE": CODE, "f32": _bits, "isa": PTX_TARGETS[self.ptx_since]}
-        )
+        return MappingProxyType({"CODE": CODE, "f32": _bits, "isa": PTX_TARGETS[self.ptx_since]})
 
     @property
     def abi(self) -> Abi:
@@ -166,7 +177,7 @@ class Nf4PtxSpec(KernelSpec):
         high, wide = self.tiles
         weight = N * K // 2 + N * K // (BLOCK // 4)
         return Effort(
-            unit="fma64" if self.accumulator == "f64" else "fma",
+            unit=self.multiplier,
             slots=self.ctas_per_sm,
             ctas=high * wide * CHUNKS,
             steps=ceil_div(CHUNK, 8),
@@ -243,6 +254,14 @@ class Nf4MmaSpec(Nf4PtxSpec):
     def label(self) -> str:
         return f"{super().label}_mma"
 
+    def runs_on(self, arch: str) -> bool:
+        """Only where the bits of these tensor cores were measured: on sm_90."""
+        return arch == self.min_arch
+
+    @property
+    def multiplier(self) -> str:
+        return "mma64"
+
     @property
     def tn_taken(self) -> tuple[int, ...]:
         return 8, 16
@@ -259,6 +278,81 @@ class Nf4MmaSpec(Nf4PtxSpec):
     def expects(self) -> tuple[Expect, ...]:
         mma = "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64"
         return Expect(mma, ("*mma.*",)), Expect("mul.rn.f32", ("mul.f32", "mul.ftz*"))
+
+
+@dataclass(frozen=True)
+class FinishSpec(KernelSpec):
+    """``c = activation(c + bias)`` in place: what follows the sums of ``accumulate="f64"``.
+
+    A thread has a column of C, in every row or, where there are many, in some.
+    """
+
+    cta_threads: int = 128
+    contract: Contract = WIDE
+
+    family: ClassVar[str] = "finish"
+    template: ClassVar[str] = "nf4/finish.cu.j2"
+    dtype: ClassVar[str] = "f32"
+    min_arch: ClassVar[str] = "sm_80"
+    meanings: ClassVar[Mapping[str, str]] = MEANINGS
+
+    def __post_init__(self) -> None:
+        check(self.cta_threads % WARP == 0, self.name, "whole warps", self.cta_threads, WARP)
+
+    @property
+    def label(self) -> str:
+        return f"f32_{self.cta_threads}"
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return CONTEXT
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    @property
+    def threads(self) -> int:
+        return self.cta_threads
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0
+
+    @property
+    def abi(self) -> Abi:
+        return Abi(
+            (
+                ptr("bias", "const float* __restrict__", optional=True),
+                ptr("c", "float*"),
+                Param("ldc", "i64"),
+                *(Param(name, "u32") for name in ("m", "n", "flags")),
+            )
+        )
+
+    @property
+    def grid(self) -> Expr:
+        return minimum(M, _ROWS_AT_ONCE) * ceil_div(N, self.cta_threads)
+
+    @property
+    def effort(self) -> Effort:
+        return reduction(self.grid, ceil_div(M, _ROWS_AT_ONCE), M * N * 4, M * N * 4, "fma")
+
+    @property
+    def requires(self) -> Expr:
+        return self.grid <= GRID_MAX
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        across = ceil_div(N, self.cta_threads)
+        return (
+            ("n + THREADS - 1", N + (self.cta_threads - 1), INDEX_MAX),
+            ("j", across * self.cta_threads, INDEX_MAX),
+            ("i + together", M + _ROWS_AT_ONCE, INDEX_MAX),
+        )
+
+    def describe(self) -> tuple[str, ...]:
+        return (f"contract {self.contract}", f"CTAs {self.grid} of {self.threads} threads")
 
 
 def _bits(value: float) -> str:

@@ -87,14 +87,14 @@ def products(name):
     turn = sorted(n for n in SPECS if isinstance(SPECS[n], type(spec))).index(name)
     high, low, wide = spec.bm + 1, max(spec.bm - 3, 1), spec.bn + 1
     step = spec.align_a // 4
-    found = []
+    f64, found = spec.tier == "f64", []
     if spec.layout == "NT":
-        shapes = [(high, wide, 64), (low, 5, 192), (1, 1, 64), (2, 3, 2112)]
+        shapes = [(high, wide, 64), (low, 5, 128), (1, 1, 64), (2, 3, 192 if f64 else 2112)]
     else:
         wide = -(-wide // 64) * 64
-        shapes = [(high, 7 + step // 4, wide), (low, 33 * step, 64), (1, step, 64), (2, 2100, 64)]
-        shapes += [(2, 0, 64)] if spec.tier == "f64" else []
-        chunk = 23 if spec.tier == "f64" else 16
+        shapes = [(high, 7 + step // 4, wide), (low, 9 * step, 64), (1, step, 64)]
+        shapes.append((2, 0 if f64 else 2100, 64))
+        chunk = 23 if f64 else 16
         found += [lambda device: check_chains(spec, 3, 128, 23, chunk, pitch=24)]
     kinds = [kind for kind in KINDS if kind != "special"]
     return found + [

@@ -49,6 +49,7 @@ class Nf4PtxSpec(KernelSpec):
 
     A CTA computes ``bm`` rows by ``warps`` / (``bm`` / ``tm``) times 32 ``tn`` columns, a thread
     ``tm`` by ``tn`` of them. ``layout``: "NT", of a product, or "NN", of its transpose.
+    ``ahead``: steps, of eight k's or four, by which codes are fetched ahead, and of few rows A too.
     ``look_up``: "select", by a tree of 15 ``selp``; or "shuffle", from the lanes of a half warp.
     ``align_a``: bytes that rows of A are aligned to, and loaded at a time.
     """
@@ -59,6 +60,7 @@ class Nf4PtxSpec(KernelSpec):
     tn: int = 4
     warps: int = 4
     look_up: str = "select"
+    ahead: int = 1
     align_a: int = 16
     ctas_per_sm: int = 1
     min_arch: str = "sm_80"
@@ -71,6 +73,7 @@ class Nf4PtxSpec(KernelSpec):
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
         "layout": "NT: a product; NN: its transpose",
+        "ahead": "steps by which codes are fetched ahead",
         "look_up": "how codes become numbers: select, in registers; shuffle, from other lanes",
         "warps": "of a CTA",
     }
@@ -79,6 +82,7 @@ class Nf4PtxSpec(KernelSpec):
         name = self.name
         check(self.layout in ("NT", "NN"), name, "layout", self.layout, ("NT", "NN"))
         check(self.look_up in LOOK_UPS, name, "look_up", self.look_up, LOOK_UPS)
+        check(self.ahead in (1, 2, 4, 8), name, "ahead", self.ahead, (1, 2, 4, 8))
         check(self.align_a in (4, 16), name, "align_a", self.align_a, (4, 16))
         check(self.contract in (FMA, WIDE), name, "contract", self.contract, (FMA, WIDE))
         high = self.bm // self.warp_rows
@@ -101,6 +105,11 @@ class Nf4PtxSpec(KernelSpec):
     def split(self) -> bool:
         """Whether the chunks' sums go to scratch memory, for a reduce kernel."""
         return self.contract == FMA
+
+    @property
+    def rows_ahead(self) -> bool:
+        """Whether A is fetched as far ahead as codes: as far as registers allow."""
+        return self.tm * self.ahead <= 8
 
     @property
     def multiplier(self) -> str:
@@ -205,7 +214,7 @@ class Nf4PtxSpec(KernelSpec):
             ("k + chunk - 1", K + CHUNK - 1),
             ("tiles * chunks", self.grid),
             ("number * chunk + chunk", CHUNKS * CHUNK),
-            ("at + 8", K + 8),
+            ("at + 8 * AHEAD", K + 8 * (self.ahead + 1)),
             ("tile_m * BM", (high + _ROWS_AT_ONCE) * self.bm),
         )
         return tuple((text, value, INDEX_MAX) for text, value in bounds)

@@ -58,7 +58,9 @@ def _taken(dense: RouteTable, tier: str) -> Iterator[Route]:
     for route in others:
         main = route.main
         assert isinstance(main, GemmSpec), "of products"
-        if (main.bm, main.bn) in TILES[tier] and len(route.steps) == 1:
+        # The plan of f32 cuts so many reductions that split ones are worth their routes.
+        short = len(route.steps) == 1 or (tier == "simt" and main is route.kernels[0])
+        if (main.bm, main.bn) in TILES[tier] and short:
             yield route
     yield filler
 

@@ -23,12 +23,12 @@ def candidates(
     # 0: sums in f64 on tensor cores
     if arch in SOME_0 and min(-(-m // 64), 512) * -(-n // 128) * chunks <= 2147483647:
         us = time(
-            "nf4_nn_f64_64x128_mma_118bb5", "mma64", 1, sms, tiles_64x128 * chunks, -(-chunk // 8),
+            "nf4_nn_f64_64x128_mma_829db0", "mma64", 1, sms, tiles_64x128 * chunks, -(-chunk // 8),
             chunk * 8192, -(-m // 64) * (n * k // 2 + n * k // 16) + -(-n // 128) * m * k * 4,
             operands, stores,
         )
         choice = Choice(
-            0, ("nf4_nn_f64_64x128_mma_118bb5",), (min(-(-m // 64), 512) * -(-n // 128) * chunks,),
+            0, ("nf4_nn_f64_64x128_mma_829db0",), (min(-(-m // 64), 512) * -(-n // 128) * chunks,),
             (),
         )
         yield Candidate(us, choice)
@@ -36,11 +36,11 @@ def candidates(
     # 1: everything else
     if min(-(-m // 32), 512) * -(-n // 256) * chunks <= 2147483647:
         us = time(
-            "nf4_nn_f64_32x256_2fdfe2", "fma64", 1, sms, tiles_32x256 * chunks, -(-chunk // 8),
+            "nf4_nn_f64_32x256_da852e", "fma64", 1, sms, tiles_32x256 * chunks, -(-chunk // 8),
             chunk * 8192, -(-m // 32) * (n * k // 2 + n * k // 16) + -(-n // 256) * m * k * 4,
             operands, stores,
         )
         choice = Choice(
-            1, ("nf4_nn_f64_32x256_2fdfe2",), (min(-(-m // 32), 512) * -(-n // 256) * chunks,), (),
+            1, ("nf4_nn_f64_32x256_da852e",), (min(-(-m // 32), 512) * -(-n // 256) * chunks,), (),
         )
         yield Candidate(us, choice)

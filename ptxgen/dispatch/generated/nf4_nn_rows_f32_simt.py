@@ -28,7 +28,7 @@ def candidates(
         and stores <= 268435456 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "nf4_nn_f32_32x256_4d86bc", "fma", 1, sms, tiles_32x256 * chunks, -(-chunk // 8),
+            "nf4_nn_f32_32x256_67596a", "fma", 1, sms, tiles_32x256 * chunks, -(-chunk // 8),
             chunk * 8192, -(-m // 32) * (n * k // 2 + n * k // 16) + -(-n // 256) * m * k * 4,
             operands, stores,
         )
@@ -37,7 +37,7 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            0, ("nf4_nn_f32_32x256_4d86bc", "reduce_f32_128x4_ab14e2"),
+            0, ("nf4_nn_f32_32x256_67596a", "reduce_f32_128x4_ab14e2"),
             (min(-(-m // 32), 512) * -(-n // 256) * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
@@ -45,9 +45,79 @@ def candidates(
     stores_2 = k * -(-n // 64) * 256
     operands_2 = (m + n) * k * 4
     pieces_k_n64 = k * -(-n // 64)
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 1: the weight dequantised; chunks apart, by a CTA each
+    if (
+        stores_2 <= 1073741824 and stores <= 268435456 and tiles_64x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_2,
+        )
+        us += time(
+            "simt_nn_f32_64x64x32_93dc37", "fma", 2, sms, tiles_64x64 * chunks, -(-chunk // 32),
+            chunk * 4096, tiles_64x64 * k * 512, operands_2, stores,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores, stores, stores_1,
+        )
+        choice = Choice(
+            1, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_93dc37", "reduce_f32_128x4_ab14e2"),
+            (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64 * chunks, -(-(m * n) // 512)),
+            (stores_2, stores),
+        )
+        yield Candidate(us, choice)
     tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 2: the weight dequantised; chunks apart, by a CTA each
+    if (
+        stores_2 <= 1073741824 and stores <= 268435456 and tiles_32x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_2,
+        )
+        us += time(
+            "simt_nn_f32_32x64x16_94a46d", "fma", 4, sms, tiles_32x64 * chunks, -(-chunk // 16),
+            chunk * 2048, tiles_32x64 * k * 384, operands_2, stores,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores, stores, stores_1,
+        )
+        choice = Choice(
+            2, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_94a46d", "reduce_f32_128x4_ab14e2"),
+            (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64 * chunks, -(-(m * n) // 512)),
+            (stores_2, stores),
+        )
+        yield Candidate(us, choice)
+    # 3: the weight dequantised; chunks apart, by a CTA each
+    if (
+        stores_2 <= 1073741824 and stores <= 268435456 and tiles_32x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_2,
+        )
+        us += time(
+            "simt_nn_f32_32x64x16_9ac4a5", "fma", 4, sms, tiles_32x64 * chunks, -(-chunk // 16),
+            chunk * 2048, tiles_32x64 * k * 384, operands_2, stores,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores, stores, stores_1,
+        )
+        choice = Choice(
+            3, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_9ac4a5", "reduce_f32_128x4_ab14e2"),
+            (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64 * chunks, -(-(m * n) // 512)),
+            (stores_2, stores),
+        )
+        yield Candidate(us, choice)
     tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
-    # 1: the weight dequantised; more rows, chunks side by side
+    # 4: the weight dequantised; more rows, chunks side by side
     if arch in SOME_0 and stores_2 <= 1073741824 and align_a >= 16 and tiles_32x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -58,12 +128,12 @@ def candidates(
             k * 2048, tiles_32x64 * k * 384, operands_2, stores_1,
         )
         choice = Choice(
-            1, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_1d2454"),
+            4, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_1d2454"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64), (stores_2,),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: the weight dequantised; one chain
+    # 5: the weight dequantised; one chain
     if stores_2 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -74,12 +144,11 @@ def candidates(
             tiles_128x128 * k * 1024, operands_2, stores_1,
         )
         choice = Choice(
-            2, ("nf4_f32_bbca54", "simt_nn_f32_128x128x16_7dd998"),
+            5, ("nf4_f32_bbca54", "simt_nn_f32_128x128x16_7dd998"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_2,),
         )
         yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 3: the weight dequantised; one chain
+    # 6: the weight dequantised; one chain
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -90,11 +159,11 @@ def candidates(
             tiles_64x64 * k * 512, operands_2, stores_1,
         )
         choice = Choice(
-            3, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_fe4ef8"),
+            6, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_fe4ef8"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 4: the weight dequantised; one chain
+    # 7: the weight dequantised; one chain
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -105,11 +174,11 @@ def candidates(
             tiles_32x64 * k * 384, operands_2, stores_1,
         )
         choice = Choice(
-            4, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_7badc1"),
+            7, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_7badc1"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 5: the weight dequantised; operands off 16 bytes
+    # 8: the weight dequantised; operands off 16 bytes
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -120,12 +189,12 @@ def candidates(
             tiles_128x128 * k * 1024, operands_2, stores_1,
         )
         choice = Choice(
-            5, ("nf4_f32_bbca54", "simt_nn_f32_128x128x8_f8719a"),
+            8, ("nf4_f32_bbca54", "simt_nn_f32_128x128x8_f8719a"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_2,),
         )
         yield Candidate(us, choice)
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 6: the weight dequantised; everything else: any size, alignment and plan
+    # 9: the weight dequantised; everything else: any size, alignment and plan
     if stores_2 <= 1073741824:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -136,7 +205,7 @@ def candidates(
             k * 4096, tiles_64x64 * k * 512, operands_2, stores_1,
         )
         choice = Choice(
-            6, ("nf4_f32_bbca54", "simt_nn_f32_64x64x16_ae662c"),
+            9, ("nf4_f32_bbca54", "simt_nn_f32_64x64x16_ae662c"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_2,),
         )
         yield Candidate(us, choice)

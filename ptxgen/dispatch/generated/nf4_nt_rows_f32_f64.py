@@ -28,7 +28,7 @@ def candidates(
         and min(m, 512) * -(-n // 128) <= 2147483647
     ):
         us = time(
-            "nf4_nt_f64_64x128_mma_6d7c9f", "mma64", 1, sms, tiles_64x128 * chunks, -(-chunk // 8),
+            "nf4_nt_f64_64x128_mma_22482d", "mma64", 1, sms, tiles_64x128 * chunks, -(-chunk // 8),
             chunk * 8192, -(-m // 64) * (n * k // 2 + n * k // 16) + -(-n // 128) * m * k * 4,
             operands, stores,
         )
@@ -37,7 +37,7 @@ def candidates(
             operands_1, operands_1, operands_1,
         )
         choice = Choice(
-            0, ("nf4_nt_f64_64x128_mma_6d7c9f", "finish_f32_128_bf44ae"),
+            0, ("nf4_nt_f64_64x128_mma_22482d", "finish_f32_128_bf44ae"),
             (min(-(-m // 64), 512) * -(-n // 128) * chunks, min(m, 512) * -(-n // 128)), (),
         )
         yield Candidate(us, choice)
@@ -48,7 +48,7 @@ def candidates(
         and min(m, 512) * -(-n // 128) <= 2147483647
     ):
         us = time(
-            "nf4_nt_f64_32x256_474137", "fma64", 1, sms, tiles_32x256 * chunks, -(-chunk // 8),
+            "nf4_nt_f64_32x256_b554c2", "fma64", 1, sms, tiles_32x256 * chunks, -(-chunk // 8),
             chunk * 8192, -(-m // 32) * (n * k // 2 + n * k // 16) + -(-n // 256) * m * k * 4,
             operands, stores,
         )
@@ -57,7 +57,7 @@ def candidates(
             operands_1, operands_1, operands_1,
         )
         choice = Choice(
-            1, ("nf4_nt_f64_32x256_474137", "finish_f32_128_bf44ae"),
+            1, ("nf4_nt_f64_32x256_b554c2", "finish_f32_128_bf44ae"),
             (min(-(-m // 32), 512) * -(-n // 256) * chunks, min(m, 512) * -(-n // 128)), (),
         )
         yield Candidate(us, choice)

@@ -107,6 +107,14 @@ def test_sums_in_f64_from_and_into_any_rows():
         same_bits(got, np.zeros((20, 128), np.float32))
 
 
+def test_a_kernel_of_f64_sums_serves_no_others():
+    x, _, _, q = problem(3, 5, 64)
+    name = TABLES["nf4", "NT", "rows", "f32", "f64"].routes[0].name
+    message = "of tier 'f64', which tier= .of nf4: accumulate=. asks for; got 'simt'"
+    with ptxgen.use_device(CpuDevice()), pytest.raises(OptionError, match=message):
+        nf4.linear(x, q, kernel=name)
+
+
 def test_finish_refuses_what_it_cannot_be():
     with pytest.raises(SpecError, match="whole warps: 48 vs 32"):
         FinishSpec(cta_threads=48)

@@ -56,7 +56,7 @@ class Nf4PtxSpec(KernelSpec):
 
     layout: str
     bm: int = 32
-    tm: int = 16
+    tm: int = 8
     tn: int = 4
     warps: int = 4
     look_up: str = "select"
@@ -273,7 +273,7 @@ class Nf4MmaSpec(Nf4PtxSpec):
 
     @property
     def tn_taken(self) -> tuple[int, ...]:
-        return 8, 16
+        return 2, 4, 8, 16
 
     @property
     def warp_rows(self) -> int:

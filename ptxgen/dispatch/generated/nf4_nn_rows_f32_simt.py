@@ -21,15 +21,15 @@ def candidates(
     operands = m * k * 4 + n * k // 2 + n * k // 16
     stores = chunks * m * n * 4
     stores_1 = m * n * 4
-    tiles_32x256 = -(-m // 32) * -(-n // 256)
+    tiles_1x128 = -(-m // 1) * -(-n // 128)
     # 0: few rows: the weight is read as it is stored
     if (
-        min(-(-m // 32), 512) * -(-n // 256) * chunks <= 2147483647 and align_a >= 16
+        min(-(-m // 1), 512) * -(-n // 128) * chunks <= 2147483647 and align_a >= 16
         and stores <= 268435456 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "nf4_nn_f32_32x256_67596a", "fma", 1, sms, tiles_32x256 * chunks, -(-chunk // 8),
-            chunk * 8192, -(-m // 32) * (n * k // 2 + n * k // 16) + -(-n // 256) * m * k * 4,
+            "nf4_nn_f32_1x128_c965a8", "fma", 1, sms, tiles_1x128 * chunks, -(-chunk // 8),
+            chunk * 128, -(-m // 1) * (n * k // 2 + n * k // 16) + -(-n // 128) * m * k * 4,
             operands, stores,
         )
         us += time(
@@ -37,8 +37,28 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            0, ("nf4_nn_f32_32x256_67596a", "reduce_f32_128x4_ab14e2"),
-            (min(-(-m // 32), 512) * -(-n // 256) * chunks, -(-(m * n) // 512)), (stores,),
+            0, ("nf4_nn_f32_1x128_c965a8", "reduce_f32_128x4_ab14e2"),
+            (min(-(-m // 1), 512) * -(-n // 128) * chunks, -(-(m * n) // 512)), (stores,),
+        )
+        yield Candidate(us, choice)
+    tiles_4x128 = -(-m // 4) * -(-n // 128)
+    # 1: few rows: the weight is read as it is stored
+    if (
+        min(-(-m // 4), 512) * -(-n // 128) * chunks <= 2147483647 and align_a >= 16
+        and stores <= 268435456 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "nf4_nn_f32_4x128_63be3d", "fma", 1, sms, tiles_4x128 * chunks, -(-chunk // 8),
+            chunk * 512, -(-m // 4) * (n * k // 2 + n * k // 16) + -(-n // 128) * m * k * 4,
+            operands, stores,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores, stores, stores_1,
+        )
+        choice = Choice(
+            1, ("nf4_nn_f32_4x128_63be3d", "reduce_f32_128x4_ab14e2"),
+            (min(-(-m // 4), 512) * -(-n // 128) * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     operands_1 = k * -(-n // 64) * 36
@@ -46,7 +66,7 @@ def candidates(
     operands_2 = (m + n) * k * 4
     pieces_k_n64 = k * -(-n // 64)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 1: the weight dequantised; chunks apart, by a CTA each
+    # 2: the weight dequantised; chunks apart, by a CTA each
     if (
         stores_2 <= 1073741824 and stores <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -64,13 +84,13 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            1, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_93dc37", "reduce_f32_128x4_ab14e2"),
+            2, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_93dc37", "reduce_f32_128x4_ab14e2"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64 * chunks, -(-(m * n) // 512)),
             (stores_2, stores),
         )
         yield Candidate(us, choice)
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 2: the weight dequantised; chunks apart, by a CTA each
+    # 3: the weight dequantised; chunks apart, by a CTA each
     if (
         stores_2 <= 1073741824 and stores <= 268435456 and tiles_32x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -88,12 +108,12 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            2, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_94a46d", "reduce_f32_128x4_ab14e2"),
+            3, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_94a46d", "reduce_f32_128x4_ab14e2"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64 * chunks, -(-(m * n) // 512)),
             (stores_2, stores),
         )
         yield Candidate(us, choice)
-    # 3: the weight dequantised; chunks apart, by a CTA each
+    # 4: the weight dequantised; chunks apart, by a CTA each
     if (
         stores_2 <= 1073741824 and stores <= 268435456 and tiles_32x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -111,13 +131,13 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            3, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_9ac4a5", "reduce_f32_128x4_ab14e2"),
+            4, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_9ac4a5", "reduce_f32_128x4_ab14e2"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64 * chunks, -(-(m * n) // 512)),
             (stores_2, stores),
         )
         yield Candidate(us, choice)
     tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
-    # 4: the weight dequantised; more rows, chunks side by side
+    # 5: the weight dequantised; more rows, chunks side by side
     if arch in SOME_0 and stores_2 <= 1073741824 and align_a >= 16 and tiles_32x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -128,12 +148,12 @@ def candidates(
             k * 2048, tiles_32x64 * k * 384, operands_2, stores_1,
         )
         choice = Choice(
-            4, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_1d2454"),
+            5, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_1d2454"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64), (stores_2,),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 5: the weight dequantised; one chain
+    # 6: the weight dequantised; one chain
     if stores_2 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -144,11 +164,11 @@ def candidates(
             tiles_128x128 * k * 1024, operands_2, stores_1,
         )
         choice = Choice(
-            5, ("nf4_f32_bbca54", "simt_nn_f32_128x128x16_7dd998"),
+            6, ("nf4_f32_bbca54", "simt_nn_f32_128x128x16_7dd998"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 6: the weight dequantised; one chain
+    # 7: the weight dequantised; one chain
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -159,11 +179,11 @@ def candidates(
             tiles_64x64 * k * 512, operands_2, stores_1,
         )
         choice = Choice(
-            6, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_fe4ef8"),
+            7, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_fe4ef8"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 7: the weight dequantised; one chain
+    # 8: the weight dequantised; one chain
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -174,11 +194,11 @@ def candidates(
             tiles_32x64 * k * 384, operands_2, stores_1,
         )
         choice = Choice(
-            7, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_7badc1"),
+            8, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_7badc1"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 8: the weight dequantised; operands off 16 bytes
+    # 9: the weight dequantised; operands off 16 bytes
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -189,12 +209,12 @@ def candidates(
             tiles_128x128 * k * 1024, operands_2, stores_1,
         )
         choice = Choice(
-            8, ("nf4_f32_bbca54", "simt_nn_f32_128x128x8_f8719a"),
+            9, ("nf4_f32_bbca54", "simt_nn_f32_128x128x8_f8719a"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_2,),
         )
         yield Candidate(us, choice)
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 9: the weight dequantised; everything else: any size, alignment and plan
+    # 10: the weight dequantised; everything else: any size, alignment and plan
     if stores_2 <= 1073741824:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -205,7 +225,7 @@ def candidates(
             k * 4096, tiles_64x64 * k * 512, operands_2, stores_1,
         )
         choice = Choice(
-            9, ("nf4_f32_bbca54", "simt_nn_f32_64x64x16_ae662c"),
+            10, ("nf4_f32_bbca54", "simt_nn_f32_64x64x16_ae662c"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_2,),
         )
         yield Candidate(us, choice)

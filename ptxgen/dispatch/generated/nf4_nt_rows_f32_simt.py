@@ -19,15 +19,35 @@ def candidates(
     operands = m * k * 4 + n * k // 2 + n * k // 16
     stores = chunks * m * n * 4
     stores_1 = m * n * 4
-    tiles_32x256 = -(-m // 32) * -(-n // 256)
+    tiles_1x32 = -(-m // 1) * -(-n // 32)
     # 0: few rows: the weight is read as it is stored
     if (
-        min(-(-m // 32), 512) * -(-n // 256) * chunks <= 2147483647 and align_a >= 16
+        min(-(-m // 1), 512) * -(-n // 32) * chunks <= 2147483647 and align_a >= 16
         and stores <= 268435456 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "nf4_nt_f32_32x256_9cae88", "fma", 1, sms, tiles_32x256 * chunks, -(-chunk // 8),
-            chunk * 8192, -(-m // 32) * (n * k // 2 + n * k // 16) + -(-n // 256) * m * k * 4,
+            "nf4_nt_f32_1x32_ddd2bb", "fma", 1, sms, tiles_1x32 * chunks, -(-chunk // 8),
+            chunk * 32, -(-m // 1) * (n * k // 2 + n * k // 16) + -(-n // 32) * m * k * 4, operands,
+            stores,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores, stores, stores_1,
+        )
+        choice = Choice(
+            0, ("nf4_nt_f32_1x32_ddd2bb", "reduce_f32_128x4_ab14e2"),
+            (min(-(-m // 1), 512) * -(-n // 32) * chunks, -(-(m * n) // 512)), (stores,),
+        )
+        yield Candidate(us, choice)
+    tiles_4x64 = -(-m // 4) * -(-n // 64)
+    # 1: few rows: the weight is read as it is stored
+    if (
+        min(-(-m // 4), 512) * -(-n // 64) * chunks <= 2147483647 and align_a >= 16
+        and stores <= 268435456 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "nf4_nt_f32_4x64_92cfbd", "fma", 1, sms, tiles_4x64 * chunks, -(-chunk // 8),
+            chunk * 256, -(-m // 4) * (n * k // 2 + n * k // 16) + -(-n // 64) * m * k * 4,
             operands, stores,
         )
         us += time(
@@ -35,8 +55,28 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            0, ("nf4_nt_f32_32x256_9cae88", "reduce_f32_128x4_ab14e2"),
-            (min(-(-m // 32), 512) * -(-n // 256) * chunks, -(-(m * n) // 512)), (stores,),
+            1, ("nf4_nt_f32_4x64_92cfbd", "reduce_f32_128x4_ab14e2"),
+            (min(-(-m // 4), 512) * -(-n // 64) * chunks, -(-(m * n) // 512)), (stores,),
+        )
+        yield Candidate(us, choice)
+    tiles_8x128 = -(-m // 8) * -(-n // 128)
+    # 2: few rows: the weight is read as it is stored
+    if (
+        min(-(-m // 8), 512) * -(-n // 128) * chunks <= 2147483647 and align_a >= 16
+        and stores <= 268435456 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "nf4_nt_f32_8x128_b38e73", "fma", 1, sms, tiles_8x128 * chunks, -(-chunk // 8),
+            chunk * 1024, -(-m // 8) * (n * k // 2 + n * k // 16) + -(-n // 128) * m * k * 4,
+            operands, stores,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores, stores, stores_1,
+        )
+        choice = Choice(
+            2, ("nf4_nt_f32_8x128_b38e73", "reduce_f32_128x4_ab14e2"),
+            (min(-(-m // 8), 512) * -(-n // 128) * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     operands_1 = n * -(-k // 64) * 36
@@ -44,7 +84,7 @@ def candidates(
     operands_2 = (m + n) * k * 4
     pieces_n_k64 = n * -(-k // 64)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 1: the weight dequantised; chunks apart, by a CTA each
+    # 3: the weight dequantised; chunks apart, by a CTA each
     if (
         stores_2 <= 1073741824 and stores <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -62,13 +102,13 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            1, ("nf4_f32_bbca54", "simt_nt_f32_64x64x32_c92b6b", "reduce_f32_128x4_ab14e2"),
+            3, ("nf4_f32_bbca54", "simt_nt_f32_64x64x32_c92b6b", "reduce_f32_128x4_ab14e2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64 * chunks, -(-(m * n) // 512)),
             (stores_2, stores),
         )
         yield Candidate(us, choice)
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 2: the weight dequantised; chunks apart, by a CTA each
+    # 4: the weight dequantised; chunks apart, by a CTA each
     if (
         stores_2 <= 1073741824 and stores <= 268435456 and tiles_32x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -86,14 +126,14 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            2, ("nf4_f32_bbca54", "simt_nt_f32_32x64x16_b8a3af", "reduce_f32_128x4_ab14e2"),
+            4, ("nf4_f32_bbca54", "simt_nt_f32_32x64x16_b8a3af", "reduce_f32_128x4_ab14e2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_32x64 * chunks, -(-(m * n) // 512)),
             (stores_2, stores),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     tiles_chunk8_chunks1 = -(-chunk // 8) * -(-chunks // 1)
-    # 3: the weight dequantised; more rows, chunks side by side
+    # 5: the weight dequantised; more rows, chunks side by side
     if stores_2 <= 1073741824 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -104,11 +144,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 1024, operands_2, stores_1,
         )
         choice = Choice(
-            3, ("nf4_f32_bbca54", "simt_nt_f32_128x128x8_53a33f"),
+            5, ("nf4_f32_bbca54", "simt_nt_f32_128x128x8_53a33f"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 4: the weight dequantised; few rows: the weight streams once
+    # 6: the weight dequantised; few rows: the weight streams once
     if stores_2 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -119,11 +159,11 @@ def candidates(
             tiles_32x64 * k * 384, operands_2, stores_1,
         )
         choice = Choice(
-            4, ("nf4_f32_bbca54", "simt_nt_f32_32x64x64_f14538"),
+            6, ("nf4_f32_bbca54", "simt_nt_f32_32x64x64_f14538"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_32x64), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 5: the weight dequantised; one chain
+    # 7: the weight dequantised; one chain
     if stores_2 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -134,11 +174,11 @@ def candidates(
             tiles_128x128 * k * 1024, operands_2, stores_1,
         )
         choice = Choice(
-            5, ("nf4_f32_bbca54", "simt_nt_f32_128x128x16_4c223b"),
+            7, ("nf4_f32_bbca54", "simt_nt_f32_128x128x16_4c223b"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 6: the weight dequantised; one chain
+    # 8: the weight dequantised; one chain
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -149,11 +189,11 @@ def candidates(
             tiles_128x128 * k * 1024, operands_2, stores_1,
         )
         choice = Choice(
-            6, ("nf4_f32_bbca54", "simt_nt_f32_128x128x8_f09607"),
+            8, ("nf4_f32_bbca54", "simt_nt_f32_128x128x8_f09607"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 7: the weight dequantised; one chain
+    # 9: the weight dequantised; one chain
     if stores_2 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -164,11 +204,11 @@ def candidates(
             tiles_64x64 * k * 512, operands_2, stores_1,
         )
         choice = Choice(
-            7, ("nf4_f32_bbca54", "simt_nt_f32_64x64x16_70a1a6"),
+            9, ("nf4_f32_bbca54", "simt_nt_f32_64x64x16_70a1a6"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 8: the weight dequantised; one chain
+    # 10: the weight dequantised; one chain
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -179,12 +219,12 @@ def candidates(
             tiles_32x64 * k * 384, operands_2, stores_1,
         )
         choice = Choice(
-            8, ("nf4_f32_bbca54", "simt_nt_f32_32x64x16_2f350c"),
+            10, ("nf4_f32_bbca54", "simt_nt_f32_32x64x16_2f350c"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_32x64), (stores_2,),
         )
         yield Candidate(us, choice)
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 9: the weight dequantised; everything else: any size, alignment and plan
+    # 11: the weight dequantised; everything else: any size, alignment and plan
     if stores_2 <= 1073741824:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -195,7 +235,7 @@ def candidates(
             k * 4096, tiles_64x64 * k * 512, operands_2, stores_1,
         )
         choice = Choice(
-            9, ("nf4_f32_bbca54", "simt_nt_f32_64x64x16_d651fe"),
+            11, ("nf4_f32_bbca54", "simt_nt_f32_64x64x16_d651fe"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_2,),
         )
         yield Candidate(us, choice)

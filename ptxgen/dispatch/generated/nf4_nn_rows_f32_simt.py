@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, time: Time
@@ -136,24 +134,8 @@ def candidates(
             (stores_2, stores),
         )
         yield Candidate(us, choice)
-    tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
-    # 5: the weight dequantised; more rows, chunks side by side
-    if arch in SOME_0 and stores_2 <= 1073741824 and align_a >= 16 and tiles_32x64 <= 2147483647:
-        us = time(
-            "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
-            operands_1, stores_2,
-        )
-        us += time(
-            "simt_nn_f32_32x64x16_1d2454", "fma", 1, sms, tiles_32x64, tiles_chunk16_chunks8,
-            k * 2048, tiles_32x64 * k * 384, operands_2, stores_1,
-        )
-        choice = Choice(
-            5, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_1d2454"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64), (stores_2,),
-        )
-        yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 6: the weight dequantised; one chain
+    # 5: the weight dequantised; one chain
     if stores_2 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -164,11 +146,11 @@ def candidates(
             tiles_128x128 * k * 1024, operands_2, stores_1,
         )
         choice = Choice(
-            6, ("nf4_f32_bbca54", "simt_nn_f32_128x128x16_7dd998"),
+            5, ("nf4_f32_bbca54", "simt_nn_f32_128x128x16_7dd998"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 7: the weight dequantised; one chain
+    # 6: the weight dequantised; one chain
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -179,11 +161,11 @@ def candidates(
             tiles_64x64 * k * 512, operands_2, stores_1,
         )
         choice = Choice(
-            7, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_fe4ef8"),
+            6, ("nf4_f32_bbca54", "simt_nn_f32_64x64x32_fe4ef8"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 8: the weight dequantised; one chain
+    # 7: the weight dequantised; one chain
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -194,11 +176,11 @@ def candidates(
             tiles_32x64 * k * 384, operands_2, stores_1,
         )
         choice = Choice(
-            8, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_7badc1"),
+            7, ("nf4_f32_bbca54", "simt_nn_f32_32x64x16_7badc1"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64), (stores_2,),
         )
         yield Candidate(us, choice)
-    # 9: the weight dequantised; operands off 16 bytes
+    # 8: the weight dequantised; operands off 16 bytes
     if stores_2 <= 1073741824 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -209,12 +191,12 @@ def candidates(
             tiles_128x128 * k * 1024, operands_2, stores_1,
         )
         choice = Choice(
-            9, ("nf4_f32_bbca54", "simt_nn_f32_128x128x8_f8719a"),
+            8, ("nf4_f32_bbca54", "simt_nn_f32_128x128x8_f8719a"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_2,),
         )
         yield Candidate(us, choice)
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 10: the weight dequantised; everything else: any size, alignment and plan
+    # 9: the weight dequantised; everything else: any size, alignment and plan
     if stores_2 <= 1073741824:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -225,7 +207,7 @@ def candidates(
             k * 4096, tiles_64x64 * k * 512, operands_2, stores_1,
         )
         choice = Choice(
-            10, ("nf4_f32_bbca54", "simt_nn_f32_64x64x16_ae662c"),
+            9, ("nf4_f32_bbca54", "simt_nn_f32_64x64x16_ae662c"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_2,),
         )
         yield Candidate(us, choice)

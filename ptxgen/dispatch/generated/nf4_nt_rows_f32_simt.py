@@ -133,7 +133,7 @@ def candidates(
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     tiles_chunk8_chunks1 = -(-chunk // 8) * -(-chunks // 1)
-    # 5: the weight dequantised; more rows, chunks side by side
+    # 5: the weight dequantised; more rows, chunks side by side or in turns
     if stores_2 <= 1073741824 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,

@@ -23,30 +23,8 @@ def candidates(
     operands_1 = (m + n) * k * 2
     stores_1 = m * n * 2
     pieces_n_k64 = n * -(-k // 64)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 0: the weight dequantised; few outputs: clusters add their chunks
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 2 // 8 <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nt_bf16_64x64x64_354e77", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
-        )
-        choice = Choice(
-            0, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_354e77"),
-            (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64 * 8), (stores,),
-        )
-        yield Candidate(us, choice)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 1: the weight dequantised; many rows, by wgmma
+    # 0: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -58,16 +36,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x256x64_cc9665", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands_1, stores_1,
+            "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(k % 16, 1) * 512),
+            operands_1, stores_1,
         )
         choice = Choice(
-            1, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_cc9665"),
+            0, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 2: the weight dequantised; many rows, by wgmma
+    # 1: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -79,16 +58,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x256x64_7c18c2", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * 1024, operands_1, stores_1,
+            "wgmma_nt_bf16_128x256x64_362a60", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(k % 16, 1) * 512),
+            operands_1, stores_1,
         )
         choice = Choice(
-            2, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_7c18c2"),
+            1, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 3: the weight dequantised; many rows, by wgmma
+    # 2: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -100,15 +80,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_128x128x64_a5844a", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands_1, stores_1,
+            "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            operands_1, stores_1,
         )
         choice = Choice(
-            3, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_a5844a"),
+            2, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 4: the weight dequantised; many rows, by wgmma
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 3: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -120,15 +102,16 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nt_bf16_64x64x64_b3a12d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_1,
+            "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_1,
+            stores_1,
         )
         choice = Choice(
-            4, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_b3a12d"),
+            3, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 5: the weight dequantised; many rows, by mma
+    # 4: the weight dequantised; many rows, by mma
     if (
         stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -139,14 +122,15 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x64_93d7f2", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_1,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_1,
+            stores_1,
         )
         choice = Choice(
-            5, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
+            4, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores,),
         )
         yield Candidate(us, choice)
-    # 6: the weight dequantised; many rows, by mma
+    # 5: the weight dequantised; many rows, by mma
     if stores <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -154,32 +138,15 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands_1, stores_1,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands_1,
+            stores_1,
         )
         choice = Choice(
-            6, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
+            5, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores,),
         )
         yield Candidate(us, choice)
-    # 7: the weight dequantised; operands off 16 bytes
-    if (
-        stores <= 1073741824 and align_a >= 4 and (chunk % 32 == 0 or chunks <= 1)
-        and tiles_64x64 <= 2147483647
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "mma_nt_bf16_64x64x32_c5dd78", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_1,
-        )
-        choice = Choice(
-            7, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_c5dd78"),
-            (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 8: the weight dequantised; everything else: any size, alignment and plan
+    # 6: the weight dequantised; everything else: any size, alignment and plan
     if stores <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -187,10 +154,11 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x32_d497a1", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_1,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_1,
+            stores_1,
         )
         choice = Choice(
-            8, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
+            6, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores,),
         )
         yield Candidate(us, choice)

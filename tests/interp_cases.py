@@ -13,6 +13,7 @@ from typing import Any
 
 import int4_cases
 import nf4_cases
+import nf4_ptx_cases
 import numpy as np
 from bits import KINDS, operand, same_bits
 from interp_launch import KERNELS, SEED, Case, admits, oracle, run
@@ -25,6 +26,7 @@ from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
+from ptxgen.spec.nf4_ptx import Nf4PtxSpec
 from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.tiles import SPECS
 
@@ -208,4 +210,5 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     GemmSpec: products,
     Int4Spec: int4_cases.products,
     LogSumExpSpec: rows,
+    Nf4PtxSpec: nf4_ptx_cases.products,
 }

@@ -19,10 +19,11 @@ from functools import partial
 
 from ptxgen.expr import Expr, ceil_div, const
 from ptxgen.numerics.contract import K, N
-from ptxgen.numerics.nf4 import BLOCK
+from ptxgen.numerics.nf4 import BLOCK, WHOLE
 from ptxgen.spec import GemmSpec, Key, Route, RouteTable, Step
+from ptxgen.spec.gemm import space
 from ptxgen.spec.nf4 import DequantiseSpec
-from ptxgen.tiles import gemm, nf4_mma
+from ptxgen.tiles import gemm, nf4_mma, nf4_ptx
 
 WEIGHT = "b_dequantised"
 """The scratch memory that has the weight."""
@@ -31,7 +32,11 @@ TILES = {
     "simt": ((128, 128), (64, 64), (32, 64)),
 }
 """Of the dense routes of a tier, those that go on with a dequantised weight: BM and BN."""
-FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {"tc": nf4_mma.routes}
+FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {
+    "tc": nf4_mma.routes,
+    "simt": nf4_ptx.routes,
+    "f64": nf4_ptx.wide_routes,
+}
 """The routes of a tier that read the weight as it is, by operand layout."""
 
 
@@ -57,29 +62,37 @@ def _taken(dense: RouteTable, tier: str) -> Iterator[Route]:
     for route in others:
         main = route.main
         assert isinstance(main, GemmSpec), "of products"
-        if (main.bm, main.bn) in TILES[tier] and len(route.steps) == 1:
+        # The plan of f32 cuts so many reductions that split ones are worth their routes.
+        short = len(route.steps) == 1 or (tier == "simt" and main is route.kernels[0])
+        if (main.bm, main.bn) in TILES[tier] and short:
             yield route
     yield filler
 
 
 def _table(key: Key) -> RouteTable:
-    layout, *_, tier = key
-    dense = gemm.TABLES[key]()
-    first, _ = weight(layout, dense.dtypes[0])
+    layout, _, width, tier = key
+    fused = FUSED[tier](layout) if tier in FUSED else ()
+    if key in gemm.TABLES:
+        dense = gemm.TABLES[key]()
+        products, dtypes = dense.space, dense.dtypes
+        routes = (*fused, *map(dequantised, _taken(dense, tier)))
+    else:
+        products, dtypes, routes = space(WHOLE), gemm.WIDTHS[width], fused
+    first, _ = weight(layout, dtypes[0])
     problems = replace(
-        dense.space,
-        name=f"{dense.space.name}, with NF4 weights",
-        variables=tuple(pair for pair in dense.space.variables if pair[0] != "ALIGN_B"),
+        products,
+        name=f"{products.name}, with NF4 weights",
+        variables=tuple(pair for pair in products.variables if pair[0] != "ALIGN_B"),
         within=first.requires,
     )
-    fused = FUSED[tier](layout) if tier in FUSED else ()
-    return RouteTable(problems, (*fused, *map(dequantised, _taken(dense, tier))), dense.dtypes)
+    return RouteTable(problems, routes, dtypes)
 
 
 def _keys() -> Iterator[Key]:
     for layout in ("NT", "NN"):
         yield layout, "rows", "half", "tc"
         yield layout, "rows", "f32", "simt"
+        yield layout, "rows", "f32", "f64"
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {

@@ -19,11 +19,11 @@ NAMES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 ROUTES = {
     twin.name: (key, dtype)
     for key, table in TABLES.items()
-    if key[0] == "nf4"
+    if key[0] == "nf4" and key[-1] != "f64"
     for dtype in table.dtypes
     for twin in (route.of(dtype) for route in table.routes)
 }
-"""The table and dtype of each route."""
+"""The table and dtype of each route with the bits of dense products."""
 SHAPES = [(1, 1, 64), (1, 37, 192), (65, 70, 320), (257, 129, 1152), (3, 5, 4160), (2, 4159, 64)]
 
 

@@ -14,7 +14,7 @@ from ptxgen import nf4, reference
 from ptxgen.build.compile import compile_ptx
 from ptxgen.build.render import render
 from ptxgen.dispatch import choose
-from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError, UncoveredError
+from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError
 from ptxgen.golden import targets
 from ptxgen.numerics.nf4 import BLOCK
 from ptxgen.ops import OPS
@@ -284,12 +284,14 @@ def test_what_a_kernel_is_told_of_the_weight_is_so():
                 assert route.scratch[main.bound("b")].evaluate(n_k) == n * k * item
 
 
-def test_the_fastest_route_is_taken_and_weights_beyond_the_scratch_are_not():
+def test_the_fastest_route_is_taken_of_those_whose_scratch_there_is():
     key = "nf4", "NT", "rows", "half", "tc"
     large = {"M": 4096, "N": 14336, "K": 4096, "ALIGN_A": 16}
     choice = choose(key, large, arch="sm_90", sms=132, gpu="NVIDIA H200")
     assert choice.kernels[0] == DequantiseSpec("bf16").name
     assert choice.kernels[1].startswith("wgmma_nt_bf16_128x")
     assert choice.scratch == (14336 * 4096 * 2,) and choice.grids[0] == 14336 * 4096 // 8192
-    with pytest.raises(UncoveredError):
-        choose(key, {**large, "N": 1 << 20}, arch="sm_90", sms=132)
+    few = choose(key, {**large, "M": 4}, arch="sm_90", sms=132, gpu="NVIDIA H200")
+    assert len(few.kernels) == 1 and few.kernels[0].startswith("nf4_mma_nt_bf16_8x")
+    beyond = choose(key, {**large, "N": 1 << 20}, arch="sm_90", sms=132)
+    assert not beyond.scratch and beyond.kernels[0].startswith("nf4_")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ptxgen.errors import SpecError
-from ptxgen.spec.nf4_mma import SPLITS, Nf4MmaSpec
+from ptxgen.spec.nf4_mma import SPLITS, Nf4TensorSpec
 from ptxgen.spec.nf4_packed import LAYOUTS
 from ptxgen.spec.nf4_wgmma import Nf4WgmmaSpec
 
@@ -22,8 +22,8 @@ WGMMA: dict[str, Any] = {
 }  # fmt: skip
 
 
-def mma(**changes: Any) -> Nf4MmaSpec:
-    return Nf4MmaSpec(**{**MMA, **changes})
+def mma(**changes: Any) -> Nf4TensorSpec:
+    return Nf4TensorSpec(**{**MMA, **changes})
 
 
 def wgmma(**changes: Any) -> Nf4WgmmaSpec:
@@ -70,7 +70,7 @@ CHANGES = [
 def test_every_field_is_in_the_name_and_has_a_meaning() -> None:
     names = {mma().name, *(mma(**change).name for change in CHANGES)}
     assert len(names) == len(CHANGES) + 1
-    fields = {field.name for field in dataclasses.fields(Nf4MmaSpec)}
+    fields = {field.name for field in dataclasses.fields(Nf4TensorSpec)}
     assert fields - {name for change in CHANGES for name in change} == {"min_arch", "contract"}
     assert wgmma(helpers=4).name != wgmma().name != wgmma(copied=3).name
     for spec in (mma(), wgmma()):

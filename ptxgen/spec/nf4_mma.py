@@ -18,7 +18,7 @@ SPLITS = ("none", "serial")
 
 
 @dataclass(frozen=True)
-class Nf4MmaSpec(Nf4GemmSpec):
+class Nf4TensorSpec(Nf4GemmSpec):
     """A kernel of products whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
 
     A CTA of ``warps_m`` x ``warps_n`` warps that multiply, and ``helpers`` that bring operands,

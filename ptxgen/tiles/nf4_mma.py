@@ -13,18 +13,18 @@ stages, and helpers. Two regimes (docs/performance-nf4.md has the measurements):
 from __future__ import annotations
 
 from ptxgen.spec import Route
-from ptxgen.spec.nf4_mma import Nf4MmaSpec
+from ptxgen.spec.nf4_mma import Nf4TensorSpec
 from ptxgen.spec.nf4_wgmma import Nf4WgmmaSpec
 from ptxgen.tiles.regimes import routes as made
 
 
-def few_rows(layout: str, dtype: str) -> tuple[Nf4MmaSpec, ...]:
+def few_rows(layout: str, dtype: str) -> tuple[Nf4TensorSpec, ...]:
     """The kernels of few rows."""
 
     def kernel(
         bm: int, bn: int, bk: int, warps: tuple[int, int], helpers: int, stages: int, ahead: int = 7
-    ) -> Nf4MmaSpec:
-        return Nf4MmaSpec(
+    ) -> Nf4TensorSpec:
+        return Nf4TensorSpec(
             layout, bm, bn, bk, *warps, helpers, stages, ahead, split="serial", dtype=dtype
         )
 

@@ -28,26 +28,26 @@ def candidates(
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_mma_nn_bf16_8x128x128_831248", "mma", 1, sms, tiles_8x128, -(-k // 128), k * 1024,
+            "nf4_mma_nn_bf16_8x128x128_f2daf2", "mma", 1, sms, tiles_8x128, -(-k // 128), k * 1024,
             -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(0, ("nf4_mma_nn_bf16_8x128x128_831248",), (tiles_8x128,), ()))
+        yield Candidate(us, Choice(0, ("nf4_mma_nn_bf16_8x128x128_f2daf2",), (tiles_8x128,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 1: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
-            "nf4_mma_nn_bf16_8x32x256_f85a7e", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_mma_nn_bf16_8x32x256_c33bcd", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(1, ("nf4_mma_nn_bf16_8x32x256_f85a7e",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(1, ("nf4_mma_nn_bf16_8x32x256_c33bcd",), (tiles_8x32,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 2: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
-            "nf4_mma_nn_bf16_16x32x256_960d65", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
+            "nf4_mma_nn_bf16_16x32x256_5760d5", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(2, ("nf4_mma_nn_bf16_16x32x256_960d65",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(2, ("nf4_mma_nn_bf16_16x32x256_5760d5",), (tiles_16x32,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 3: few rows: the weight streams once, as it is stored
     if (
@@ -55,10 +55,10 @@ def candidates(
         and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_mma_nn_bf16_32x32x256_28f649", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
+            "nf4_mma_nn_bf16_32x32x256_8e7dd0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
             -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(3, ("nf4_mma_nn_bf16_32x32x256_28f649",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(3, ("nf4_mma_nn_bf16_32x32x256_8e7dd0",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 4: few rows: the weight streams once, as it is stored
     if (
@@ -66,10 +66,10 @@ def candidates(
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_mma_nn_bf16_32x64x256_83c3af", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
+            "nf4_mma_nn_bf16_32x64x256_8833a0", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
             -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(4, ("nf4_mma_nn_bf16_32x64x256_83c3af",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(4, ("nf4_mma_nn_bf16_32x64x256_8833a0",), (tiles_32x64,), ()))
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 5: few rows: the weight streams once, as it is stored
     if (
@@ -77,10 +77,10 @@ def candidates(
         and align_a >= 16 and tiles_64x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_mma_nn_bf16_64x32x256_9dfe3b", "mma", 1, sms, tiles_64x32, -(-k // 256), k * 2048,
+            "nf4_mma_nn_bf16_64x32x256_227d03", "mma", 1, sms, tiles_64x32, -(-k // 256), k * 2048,
             -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(5, ("nf4_mma_nn_bf16_64x32x256_9dfe3b",), (tiles_64x32,), ()))
+        yield Candidate(us, Choice(5, ("nf4_mma_nn_bf16_64x32x256_227d03",), (tiles_64x32,), ()))
     # 6: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1

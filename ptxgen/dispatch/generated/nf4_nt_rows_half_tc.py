@@ -25,34 +25,34 @@ def candidates(
     # 0: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
-            "nf4_mma_nt_bf16_8x16x256_c864ba", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
+            "nf4_mma_nt_bf16_8x16x256_da69e6", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
             -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(0, ("nf4_mma_nt_bf16_8x16x256_c864ba",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(0, ("nf4_mma_nt_bf16_8x16x256_da69e6",), (tiles_8x16,), ()))
     tiles_16x16 = -(-m // 16) * -(-n // 16)
     # 1: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_16x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
-            "nf4_mma_nt_bf16_16x16x256_5f97db", "mma", 1, sms, tiles_16x16, -(-k // 256), k * 256,
+            "nf4_mma_nt_bf16_16x16x256_ad3b9b", "mma", 1, sms, tiles_16x16, -(-k // 256), k * 256,
             -(-n // 16) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(1, ("nf4_mma_nt_bf16_16x16x256_5f97db",), (tiles_16x16,), ()))
+        yield Candidate(us, Choice(1, ("nf4_mma_nt_bf16_16x16x256_ad3b9b",), (tiles_16x16,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 2: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
-            "nf4_mma_nt_bf16_8x32x256_d497cf", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_mma_nt_bf16_8x32x256_f5a486", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(2, ("nf4_mma_nt_bf16_8x32x256_d497cf",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(2, ("nf4_mma_nt_bf16_8x32x256_f5a486",), (tiles_8x32,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 3: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
-            "nf4_mma_nt_bf16_16x32x256_6f5030", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
+            "nf4_mma_nt_bf16_16x32x256_89461c", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(3, ("nf4_mma_nt_bf16_16x32x256_6f5030",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(3, ("nf4_mma_nt_bf16_16x32x256_89461c",), (tiles_16x32,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 4: few rows: the weight streams once, as it is stored
     if (
@@ -60,10 +60,10 @@ def candidates(
         and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_mma_nt_bf16_32x32x256_36176f", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
+            "nf4_mma_nt_bf16_32x32x256_44cce0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
             -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(4, ("nf4_mma_nt_bf16_32x32x256_36176f",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(4, ("nf4_mma_nt_bf16_32x32x256_44cce0",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 5: few rows: the weight streams once, as it is stored
     if (
@@ -71,10 +71,10 @@ def candidates(
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_mma_nt_bf16_32x64x256_31f8de", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
+            "nf4_mma_nt_bf16_32x64x256_d8f5aa", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
             -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(5, ("nf4_mma_nt_bf16_32x64x256_31f8de",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(5, ("nf4_mma_nt_bf16_32x64x256_d8f5aa",), (tiles_32x64,), ()))
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 6: few rows: the weight streams once, as it is stored
     if (
@@ -82,10 +82,10 @@ def candidates(
         and align_a >= 16 and tiles_64x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_mma_nt_bf16_64x32x256_e2be94", "mma", 1, sms, tiles_64x32, -(-k // 256), k * 2048,
+            "nf4_mma_nt_bf16_64x32x256_d06870", "mma", 1, sms, tiles_64x32, -(-k // 256), k * 2048,
             -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(6, ("nf4_mma_nt_bf16_64x32x256_e2be94",), (tiles_64x32,), ()))
+        yield Candidate(us, Choice(6, ("nf4_mma_nt_bf16_64x32x256_d06870",), (tiles_64x32,), ()))
     # 7: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1

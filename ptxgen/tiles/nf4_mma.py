@@ -39,7 +39,6 @@ def few_rows(layout: str, dtype: str) -> tuple[Nf4TensorSpec, ...]:
         kernel(16, 32, 256, (1, 2), 8, 5),
         kernel(32, 32, 256, (1, 2), 8, 4, 3),
         kernel(32, 64, 256, (1, 4), 16, 3, 1),
-        kernel(64, 32, 256, (2, 2), 8, 3, 1),
     )
 
 

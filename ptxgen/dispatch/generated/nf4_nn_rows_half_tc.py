@@ -71,17 +71,7 @@ def candidates(
         )
         yield Candidate(us, Choice(4, ("nf4_mma_nn_bf16_32x64x256_8833a0",), (tiles_32x64,), ()))
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 5: few rows: the weight streams once, as it is stored
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_64x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_mma_nn_bf16_64x32x256_227d03", "mma", 1, sms, tiles_64x32, -(-k // 256), k * 2048,
-            -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(5, ("nf4_mma_nn_bf16_64x32x256_227d03",), (tiles_64x32,), ()))
-    # 6: more rows: the weight as it is stored, by wgmma
+    # 5: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
@@ -92,11 +82,11 @@ def candidates(
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            6, ("nf4_wgmma_nn_bf16_64x32x128_059fb2",), (min(tiles_64x32, sms) * 1,), (),
+            5, ("nf4_wgmma_nn_bf16_64x32x128_059fb2",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 7: more rows: the weight as it is stored, by wgmma
+    # 6: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
@@ -107,11 +97,11 @@ def candidates(
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            7, ("nf4_wgmma_nn_bf16_64x64x128_7b65e9",), (min(tiles_64x64, sms) * 1,), (),
+            6, ("nf4_wgmma_nn_bf16_64x64x128_7b65e9",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 8: more rows: the weight as it is stored, by wgmma
+    # 7: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
@@ -123,11 +113,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            8, ("nf4_wgmma_nn_bf16_128x64x128_d3865f",), (min(tiles_128x64, sms) * 1,), (),
+            7, ("nf4_wgmma_nn_bf16_128x64x128_d3865f",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 9: more rows: the weight as it is stored, by wgmma
+    # 8: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
@@ -139,11 +129,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            9, ("nf4_wgmma_nn_bf16_128x128x64_40b3f8",), (min(tiles_128x128, sms) * 1,), (),
+            8, ("nf4_wgmma_nn_bf16_128x128x64_40b3f8",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x128 = -(-m // 256) * -(-n // 128)
-    # 10: more rows: the weight as it is stored, by wgmma
+    # 9: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
@@ -155,7 +145,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            10, ("nf4_wgmma_nn_bf16_256x128x64_1a0d09",), (min(tiles_256x128, sms) * 1,), (),
+            9, ("nf4_wgmma_nn_bf16_256x128x64_1a0d09",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = k * -(-n // 64) * 36
@@ -163,7 +153,7 @@ def candidates(
     operands_2 = (m + n) * k * 2
     pieces_k_n64 = k * -(-n // 64)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 11: the weight dequantised; many rows, by wgmma
+    # 10: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -180,12 +170,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
+            10, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 12: the weight dequantised; many rows, by wgmma
+    # 11: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -202,12 +192,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            12, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
+            11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 13: the weight dequantised; many rows, by wgmma
+    # 12: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -224,12 +214,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
+            12, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 14: the weight dequantised; many rows, by wgmma
+    # 13: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -246,11 +236,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
+            13, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 15: the weight dequantised; many rows, by wgmma
+    # 14: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -267,11 +257,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
+            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 16: the weight dequantised; many rows, by wgmma
+    # 15: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -288,11 +278,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
+            15, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 17: the weight dequantised; many rows, by mma
+    # 16: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -307,11 +297,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
+            16, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 18: the weight dequantised; many rows, by mma
+    # 17: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -323,11 +313,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
+            17, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 19: the weight dequantised; everything else: any size, alignment and plan
+    # 18: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -339,7 +329,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            19, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
+            18, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import int4_cases
+import nf4_cases
+import nf4_ptx_cases
 import numpy as np
 from bits import KINDS, operand, same_bits
 from interp_launch import KERNELS, SEED, Case, admits, oracle, run
@@ -23,6 +25,8 @@ from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.int4 import Int4Spec
+from ptxgen.spec.nf4_packed import Nf4GemmSpec
+from ptxgen.spec.nf4_ptx import Nf4PtxSpec
 from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.tiles import SPECS
 
@@ -202,7 +206,9 @@ def rows(name: str) -> list[Check]:
 
 
 MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
+    Nf4GemmSpec: nf4_cases.products,
     GemmSpec: products,
     Int4Spec: int4_cases.products,
     LogSumExpSpec: rows,
+    Nf4PtxSpec: nf4_ptx_cases.products,
 }

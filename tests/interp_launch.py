@@ -38,9 +38,9 @@ test_realign.py.
 KERNELS = {
     name: (route.kernels[0].layout, route)
     for name, route in ROUTED.items()
-    if isinstance(route.kernels[0], GemmSpec)
+    if isinstance(route.kernels[0], GemmSpec) and "b" in route.kernels[0].abi.offsets
 }
-"""The routes of products, with the layout of their operands."""
+"""The routes of products of two dense operands, with their layout."""
 
 
 class Matrix:

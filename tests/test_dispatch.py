@@ -97,9 +97,9 @@ def compare(table: Table, arch: str, function: Dispatch, problems: int) -> set[i
     ("table", "arch"), FUNCTIONS, ids=[f"{t.module}-{a}" for t, a in FUNCTIONS]
 )
 def test_code_agrees_with_the_table(table: Table, arch: str) -> None:
-    """Problems crowded at the borders of the predicates, the fewer the more routes they ask."""
+    """Thousands of problems crowded at the borders of the predicates, fewer of many routes."""
     found = functions_of(TABLES[table.key])[arch]
-    taken = compare(table, arch, found, -(-EVALUATIONS // len(table.routes)))
+    taken = compare(table, arch, found, -(-EVALUATIONS // max(len(table.routes), 10)))
     assert len(taken) > 1 or len(table.routes) == 1, f"only {taken} were taken"
 
 

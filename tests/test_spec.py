@@ -418,7 +418,11 @@ def test_specs_run_on_an_architecture_that_has_room(name: str) -> None:
         fits = spec.shared_bytes <= arch.shared_per_cta
         new_enough = arch.compute >= ARCHITECTURES[oldest].compute
         # Of wgmma no other architecture has the instructions; of f64 mma, the shapes or the speed.
-        only_there = spec.family in ("wgmma", "packed") or getattr(spec, "unit", "") == "mma"
+        only_there = (
+            spec.family in ("wgmma", "packed")
+            or getattr(spec, "multiplier", "") in ("wgmma", "mma64")
+            or getattr(spec, "unit", "") == "mma"
+        )
         assert spec.runs_on(arch.name) == (
             arch.name == oldest if only_there else fits and new_enough
         )

@@ -41,7 +41,6 @@ from ptxgen.spec import (
     Key,
     Problem,
 )
-from ptxgen.spec.nf4 import DequantiseSpec
 from ptxgen.tiles import SPECS, TABLES
 
 NUMPY = {
@@ -191,7 +190,7 @@ def run_rows(name: str, dtype: str, rows: int, columns: int, rng: Any) -> str:
     return "same" if got.tobytes() == reference.logsumexp(x).tobytes() else "different"
 
 
-def run_nf4(name: str, first: GemmSpec, m: int, n: int, k: int, rng: Any) -> str | None:
+def run_nf4(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> str | None:
     """The same of products with NF4 weights, whose sizes are rounded up to whole blocks."""
     forward = first.layout == "NT"
     rows, columns = (n, k) if forward else (k, n)
@@ -201,12 +200,12 @@ def run_nf4(name: str, first: GemmSpec, m: int, n: int, k: int, rng: Any) -> str
     how = "nf4_linear" if forward else "nf4_linear_dgrad"
     try:
         with use_device(DEVICE):
-            got = getattr(ops, how)(x, q, kernel=name)
+            got = getattr(ops, how)(x, q, kernel=name, accumulate=first.tier)
     except OptionError as refusal:
         if "it requires" not in str(refusal):
             raise
         return None
-    expected = getattr(reference, how)(x, q, arch=DEVICE.arch)
+    expected = getattr(reference, how)(x, q, arch=DEVICE.arch, accumulate=first.tier)
     return "same" if got.tobytes() == expected.tobytes() else "different"
 
 
@@ -280,7 +279,7 @@ def main() -> int:
     for name, (route, key) in sorted(routes.items()):
         first: Any = route.main
         found: list[str | None]
-        if isinstance(route.kernels[0], DequantiseSpec):
+        if "data" in route.kernels[0].abi.offsets:
             found = [run_nf4(name, first, m, n, k, rng) for m, n, k in shapes(first)]
         elif key[0] == "int4":
             found = [x for mnk in shapes(first) for x in run_int4(name, key, *mnk, rng)]

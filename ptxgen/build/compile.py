@@ -1,4 +1,4 @@
-"""CUDA C++ source to PTX or cubin, by NVRTC.
+"""CUDA C++ source to PTX or cubin, by NVRTC; a source in PTX is taken as it is.
 
 NVRTC needs neither a GPU nor a driver. A compilation depends on the source text, the
 options, the architecture and the NVRTC version, all of which are in the cache key, and on
@@ -21,6 +21,7 @@ from types import EllipsisType
 from typing import Any, TypeVar
 
 from ptxgen.build.cache import Cache, Entry, Key, default_cache
+from ptxgen.build.ptx import carrier, is_ptx, retargeted
 from ptxgen.errors import CompileError, OptionError
 
 T = TypeVar("T")
@@ -466,6 +467,16 @@ def _build(job: Job) -> Entry:
 
 def _translate(job: Job) -> tuple[Entry, ...]:
     """The PTX of ``job``, and its cubin if it is one for a cubin."""
+    if not is_ptx(job.source):
+        return _through_nvrtc(job)
+    text = retargeted(job.source, job.to_ptx.arch.replace("compute_", "sm_")).encode("utf-8")
+    ptx = Entry(normalise_ptx(text), {"log": "", "resources": {}})
+    if job.kind == "ptx":
+        return (ptx,)
+    return ptx, _through_nvrtc(replace(job, source=carrier(job.source)))[-1]
+
+
+def _through_nvrtc(job: Job) -> tuple[Entry, ...]:
     nvrtc = _nvrtc()
     for variable in _STEERING:
         if value := os.environ.get(variable):

@@ -40,7 +40,7 @@ def environment(folder: Path | None = None) -> jinja2.Environment:
 
 
 def render(spec: KernelSpec) -> str:
-    """The CUDA C++ source of ``spec``."""
+    """The source of ``spec``: CUDA C++, or PTX for the oldest target that takes it."""
     template = environment(spec.folder).get_template(spec.template)
     return template.render(spec=spec, **spec.context)
 

@@ -62,7 +62,14 @@ def add_commands(commands: Any) -> None:
     command.set_defaults(run=_show)
 
     command = commands.add_parser("render", help="the CUDA C++ (or PTX) of one kernel")
-    command.add_argument("spec", metavar="SPEC", help="a kernel's name (see ptxgen list)")
+    command.add_argument(
+        "spec", metavar="SPEC", help="a kernel's name (see ptxgen list), or a short one: nf4_gemm"
+    )
+    command.add_argument(
+        "--target",
+        metavar="ARCH",
+        help="of a kernel written in PTX: the architecture, sm_70 or later (default: the oldest)",
+    )
     command.add_argument(
         "--ptx",
         nargs="?",
@@ -99,11 +106,12 @@ def add_commands(commands: Any) -> None:
 
 
 def find(name: str) -> KernelSpec:
-    """The kernel ``name``; UnknownSpecError proposes similar names."""
+    """The kernel ``name``, or of that short name; UnknownSpecError proposes similar names."""
     from ptxgen.tiles import SPECS
+    from ptxgen.tiles.nf4_ptx import NAMED
 
-    if name in SPECS:
-        return SPECS[name]
+    if name in SPECS or name in NAMED:
+        return SPECS[name] if name in SPECS else NAMED[name]
     close = difflib.get_close_matches(name, SPECS, n=3, cutoff=0.5)
     close = close or [known for known in SPECS if name in known][:3]
     hint = f"did you mean {' or '.join(close)}?" if close else "see ptxgen list"
@@ -328,7 +336,15 @@ def _render(arguments: argparse.Namespace) -> None:
 
     spec = find(arguments.spec)
     text = render(spec)
-    if arguments.ptx:
+    if arguments.target:
+        from ptxgen.build.ptx import is_ptx, retargeted
+
+        if not is_ptx(text):
+            raise OptionError(
+                f"--target: {spec.name} is written in CUDA C++; pass --ptx, which compiles it"
+            )
+        text = retargeted(text, arguments.target)
+    elif arguments.ptx:
         from ptxgen.build.compile import compile_ptx
 
         text = compile_ptx(text, name=spec.name, arch=arguments.ptx).text

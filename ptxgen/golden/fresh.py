@@ -52,10 +52,11 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
 
     A way to work is a family with a contract and all that a spec says in words (split, order,
     dtype, …) rather than in numbers, but for :data:`VARIED`. Small is what has little shared
-    memory, then few threads; of several, the first by name.
+    memory, then few threads; of several, the first by name. What is written in PTX has been read.
     """
     chosen: dict[tuple[object, ...], str] = {}
-    for spec in sorted(specs, key=lambda spec: (spec.shared_bytes, spec.threads, spec.name)):
+    compiled = (spec for spec in specs if not spec.ptx_since)
+    for spec in sorted(compiled, key=lambda spec: (spec.shared_bytes, spec.threads, spec.name)):
         words = (
             (entry.name, value)
             for entry in fields(spec)

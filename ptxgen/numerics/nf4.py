@@ -13,8 +13,8 @@ What products of such a weight are, by ``accumulate``:
 ======== ==========================================================================================
 "tc"     contract ``tc16`` on the weight in x's dtype, bfloat16 or float16
 "simt"   contract ``fma`` on the weight in f32
-"f64"    of f32 operands: ``acc = acc + x[k] * w[k]`` in f64, where the product is exact and the sum
-         rounds once, k ascending, one chain from +0.0; ``acc + 0.0``; rounded once to f32, and on
+"f64"    contract ``wide``, of f32 operands: ``acc = fma(x[k], w[k], acc)`` in f64, where products
+         are exact, k ascending, one chain from +0.0; ``acc + 0.0``; rounded once to f32, and on
          with the epilogue of the others
 ======== ==========================================================================================
 
@@ -23,7 +23,7 @@ The codebook is that of the QLoRA paper (Dettmers et al., arXiv 2305.14314, appe
 
 from __future__ import annotations
 
-from ptxgen.numerics.contract import ACTIVATIONS, Contract
+from ptxgen.numerics.contract import ACTIVATIONS, Contract, K, Plan
 from ptxgen.numerics.signature import Option, Signature
 
 BLOCK = 64
@@ -49,7 +49,21 @@ CODE: tuple[float, ...] = (
 )
 """What the indices stand for, ascending, as exact f32 numbers."""
 
+WIDE = Contract(
+    "wide",
+    1,
+    "acc = fma_rn(x[k], w[k], acc) in f64 of f32 operands, k ascending; rounded to f32 at the end",
+    "f64",
+    accumulator="f64",
+)
+"""That of ``accumulate="f64"``, whose plan is :data:`WHOLE`."""
+WHOLE = Plan("rows", K, batch_invariant=True)
+"""One chain."""
+
 DEQUANTISE = Contract("nf4", 1, "w = round(scale * CODE[index]), in f32; then to its dtype", "any")
+
+ACCUMULATED = {"float32": ("simt", "f64"), "bfloat16": ("tc",), "float16": ("tc",)}
+"""What products of operands of each dtype may be accumulated by, ``"auto"`` first."""
 
 _WEIGHT = {"data": "N K/2", "scales": "N K/64"}
 _OPTIONS = {"accumulate": Option("auto", ("auto", "tc", "simt", "f64")), "out_dtype": Option()}

@@ -220,7 +220,10 @@ def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
         return f"it serves {TABLES[table].space.name}"
     wanted = next(iter(TABLES[problem.table].routes)).main
     if spec.tier != wanted.tier:
-        return f"it is of tier {spec.tier!r}; pass tier={spec.tier!r} (got {wanted.tier!r})"
+        return (
+            f"it is of tier {spec.tier!r}, which tier= (of nf4: accumulate=) asks for; "
+            f"got {wanted.tier!r}"
+        )
     if spec.contract != wanted.contract:
         return f"its contract is {spec.contract}, that of the problem {wanted.contract}"
     own, asked = getattr(spec, "layout", ""), getattr(wanted, "layout", "")

@@ -13,9 +13,9 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics import gemm as dense
-from ptxgen.numerics.contract import AUTO_TIER, OPERATIONS
+from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
-from ptxgen.numerics.nf4 import DGRAD, LINEAR
+from ptxgen.numerics.nf4 import ACCUMULATED, DGRAD, LINEAR
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops import gemm
 from ptxgen.ops.nf4_weight import DTYPES as WEIGHTS
@@ -30,8 +30,8 @@ DENSE = {LINEAR.name: dense.LINEAR, DGRAD.name: dense.DGRAD}
 """The dense operation of each."""
 LAYOUT = "nk"
 """How the weight of that is stored."""
-_READ = 4
-"""Bytes of data that kernels read at a time."""
+_READ = {"data": 16, "scales": 4}
+"""Bytes that kernels read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Reading:
     """A product that a call asks for (:class:`ptxgen.ops.op.Reading`), as the dense one."""
 
     product: gemm.Reading
+    tier: str
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -48,7 +49,7 @@ class Reading:
     def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
         """See :meth:`ptxgen.ops.op.Reading.problem`."""
         found = self.product.problem(targets)
-        return None if found is None else _quantised(found)
+        return None if found is None else _quantised(found, self.tier)
 
 
 def read(
@@ -67,37 +68,41 @@ def read(
         if not contiguous(views[name]):
             copy = contiguous_copy(name, views[name])
             raise ShapeError(f"{name} is not contiguous; pass {copy}")
-        if alignment(name, views[name]) < _READ:
-            raise ShapeError(f"{name} starts off a multiple of {_READ} bytes; pass a copy of it")
+        if alignment(name, views[name]) < _READ[name]:
+            raise ShapeError(
+                f"{name} starts off a multiple of {_READ[name]} bytes; pass a copy of it"
+            )
     sizes = signature.infer({name: view.shape for name, view in views.items()}).sizes
     dtype = views[signature.arguments[0]].dtype
     _check(signature.arguments[0], dtype, sizes)
     shape = sizes["N"], sizes["K"]
     w = replace(views["data"], ptr=0, shape=shape, strides=(shape[1], 1), dtype=dtype)
     given = {name: view for name, view in views.items() if name in DENSE[signature.name].arguments}
-    how = {**options, "layout": LAYOUT, "tier": _tier(dtype, options), "accumulate": False}
+    how = {**options, "layout": LAYOUT, "tier": "auto", "accumulate": False}
     product = OPERATIONS[DENSE[signature.name].name].products[LAYOUT]
 
     def served(storage: str, plan: str) -> bool:
         return storage == product.layout
 
-    return Reading(gemm.read(DENSE[signature.name], {**given, "w": w}, how, targets, served))
+    found = gemm.read(DENSE[signature.name], {**given, "w": w}, how, targets, served)
+    return Reading(found, _tier(dtype, options))
 
 
 def pose(signature: Signature, question: Question) -> Problem:
     """The product of a problem given by sizes."""
     dtype = name_of(question.dtype)
     _check("dtype", dtype, question.sizes)
-    how = {"layout": LAYOUT, "tier": _tier(dtype, question.options)}
-    return _quantised(gemm.pose(DENSE[signature.name], question._replace(options=how)))
+    how = {"layout": LAYOUT, "tier": "auto"}
+    found = gemm.pose(DENSE[signature.name], question._replace(options=how))
+    return _quantised(found, _tier(dtype, question.options))
 
 
-def _quantised(found: Problem) -> Problem:
-    """The problem whose weight is dequantised into what ``found`` reads."""
+def _quantised(found: Problem, tier: str) -> Problem:
+    """The problem, in a tier, whose weight is dequantised into what ``found`` reads."""
     at = found.pointers.index("b")
     return replace(
         found,
-        table=("nf4", *found.table),
+        table=("nf4", *found.table[:-1], tier),
         values=tuple(pair for pair in found.values if pair[0] != "ALIGN_B"),
         pointers=(*found.pointers[:at], "data", "scales", *found.pointers[at + 1 :]),
         what=f"nf4_{found.what}",
@@ -117,16 +122,12 @@ def _check(what: str, dtype: str, sizes: Mapping[str, int]) -> None:
 
 
 def _tier(dtype: str, options: Options) -> str:
-    """The tier of the dense product that ``accumulate`` asks for."""
-    tier, asked = AUTO_TIER[DTYPES[dtype]], options["accumulate"]
-    if asked == "f64":
-        raise OptionError(
-            f"accumulate is 'f64', which has no kernels yet (ptxgen.reference has it); {dtype} "
-            f"takes 'auto', {tier!r}"
-        )
-    if asked not in ("auto", tier):
-        raise OptionError(f"accumulate is {asked!r}; {dtype} takes 'auto', {tier!r}")
-    return tier
+    """The tier of kernels that ``accumulate`` asks for."""
+    tiers, asked = ACCUMULATED[dtype], options["accumulate"]
+    if asked not in ("auto", *tiers):
+        takes = ", ".join(map(repr, ("auto", *tiers)))
+        raise OptionError(f"accumulate is {asked!r}; {dtype} takes {takes}")
+    return tiers[0] if asked == "auto" else str(asked)
 
 
 def _operands(q: Any) -> tuple[Any, Any]:
@@ -163,11 +164,12 @@ def nf4_linear(
         ``[N]``; the result ``[..., N]``.
     Bits
         Those of :func:`ptxgen.linear` on ``ptxgen.nf4.dequantize(q, x.dtype)`` with
-        ``layout="nk"``, whatever the route. :func:`ptxgen.reference.nf4_linear` returns the same.
+        ``layout="nk"``, whatever the route, unless sums are in f64.
+        :func:`ptxgen.reference.nf4_linear` returns the same.
     Accumulation
         ``"tc"``: tensor cores, contract ``tc16/2``, for bfloat16 and float16. ``"simt"``: FMA
-        units, contract ``fma/2``, for float32. ``"auto"``: the one of x's dtype. ``"f64"`` has
-        no kernels yet.
+        units, contract ``fma/2``, for float32. ``"f64"``: sums in f64, rounded once, contract
+        ``wide/1``, for float32. ``"auto"``: the first for x's dtype.
     Storage
         Rows of x may be strided, of stride 1 along the last dimension. In x's dtype the weight may
         have 1 GiB: it is dequantised into scratch memory of the stream.

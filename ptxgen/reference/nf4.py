@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError, OptionError
 from ptxgen.numerics.dtype import DTYPES, name_of
-from ptxgen.numerics.nf4 import BLOCK, CODE, DGRAD, LINEAR
+from ptxgen.numerics.nf4 import ACCUMULATED, BLOCK, CODE, DGRAD, LINEAR
 from ptxgen.reference import ops
 from ptxgen.reference.activation import activate, check_activation
 from ptxgen.reference.f32 import F32, add, mul
@@ -99,10 +99,9 @@ def nf4_linear_dgrad(
 
 def _tier(x: Array, accumulate: str) -> str:
     LINEAR.check({"activation": None, "out_dtype": None, "accumulate": accumulate})
-    served = {"float32": ("simt", "f64"), "bfloat16": ("tc",), "float16": ("tc",)}
-    if x.dtype.name not in served:
-        raise DtypeError(f"got {x.dtype}; takes {' or '.join(served)}")
-    choices = served[x.dtype.name]
+    if x.dtype.name not in ACCUMULATED:
+        raise DtypeError(f"got {x.dtype}; takes {' or '.join(ACCUMULATED)}")
+    choices = ACCUMULATED[x.dtype.name]
     if accumulate not in ("auto", *choices):
         raise OptionError(f"accumulate is {accumulate!r}; {x.dtype} takes {', '.join(choices)}")
     return choices[0] if accumulate == "auto" else accumulate

@@ -39,6 +39,7 @@ class Architecture:
 
     name: str
     compute: int  # compute capability, major * 10 + minor
+    isa: str  # the first PTX ISA that has it (PTX ISA 9.0, release notes)
     shared_per_cta: int  # bytes a CTA may have with the opt-in limit
     shared_per_sm: int
     registers_per_sm: int = 65536
@@ -58,18 +59,24 @@ class Architecture:
 ARCHITECTURES = {
     a.name: a
     for a in (
-        Architecture("sm_80", 80, 163 << 10, 164 << 10),
-        Architecture("sm_86", 86, 99 << 10, 100 << 10),
-        Architecture("sm_87", 87, 163 << 10, 164 << 10),
-        Architecture("sm_89", 89, 99 << 10, 100 << 10),
-        Architecture("sm_90", 90, 227 << 10, 228 << 10),
-        Architecture("sm_100", 100, 227 << 10, 228 << 10),
-        Architecture("sm_103", 103, 227 << 10, 228 << 10),
-        Architecture("sm_110", 110, 227 << 10, 228 << 10),
-        Architecture("sm_120", 120, 99 << 10, 100 << 10),
-        Architecture("sm_121", 121, 99 << 10, 100 << 10),
+        Architecture("sm_80", 80, "7.0", 163 << 10, 164 << 10),
+        Architecture("sm_86", 86, "7.1", 99 << 10, 100 << 10),
+        Architecture("sm_87", 87, "7.4", 163 << 10, 164 << 10),
+        Architecture("sm_89", 89, "7.8", 99 << 10, 100 << 10),
+        Architecture("sm_90", 90, "8.0", 227 << 10, 228 << 10),
+        Architecture("sm_100", 100, "8.6", 227 << 10, 228 << 10),
+        Architecture("sm_103", 103, "8.8", 227 << 10, 228 << 10),
+        Architecture("sm_110", 110, "9.0", 227 << 10, 228 << 10),
+        Architecture("sm_120", 120, "8.7", 99 << 10, 100 << 10),
+        Architecture("sm_121", 121, "8.8", 99 << 10, 100 << 10),
     )
 }
+
+
+PTX_TARGETS = {"sm_70": "6.0", "sm_75": "6.3"} | {
+    target: a.isa for a in ARCHITECTURES.values() for target in (a.name, a.target)
+}
+"""What kernels written in PTX are emitted for, oldest first, and the PTX ISA that each needs."""
 
 
 def standing_for(compute: tuple[int, int], shared: int) -> Architecture | None:
@@ -124,6 +131,8 @@ class KernelSpec(ABC):
     template: ClassVar[str]  # file name
     folder: ClassVar[Path | None] = None
     """Where the template is, if not in the package."""
+    ptx_since: ClassVar[str] = ""
+    """Of a template that is PTX (``*.ptx.j2``): the oldest of PTX_TARGETS that takes it."""
     prepares: ClassVar[bool] = False
     """Whether it only brings operands into a form that the kernels behind it take. Then these,
     not it, are what a route is known by."""

@@ -1,10 +1,14 @@
 """The tables of products with NF4 weights, by operand layout ("NT": forward, "NN": input gradient),
 plan, width of operands and tier.
 
-Routes bring the weight into scratch memory, in the operands' dtype, and go on as those of the dense
-table, whose B it then is: at a multiple of 16 bytes, in rows of whole blocks. Of the dense routes
-they take the last, which serves everything, and those of :data:`ROWS_MIN` rows or more that prepare
-nothing themselves: where rows are few, dequantising takes longer than the product.
+Two kinds of routes:
+
+- *fused* (:data:`FUSED`): kernels that read the weight as it is stored;
+- *dequantised*: a step brings the weight into scratch memory, in the operands' dtype, and on it
+  goes as in the dense table, whose B it then is: at a multiple of 16 bytes, in rows of whole
+  blocks. Of the dense routes they take the last, which serves everything, and those of the tiles
+  :data:`TILES`, which are within some percent of the others where rows are many. Where they are
+  few, dequantising takes longer than the product.
 """
 
 from __future__ import annotations
@@ -15,15 +19,25 @@ from functools import partial
 
 from ptxgen.expr import Expr, ceil_div, const
 from ptxgen.numerics.contract import K, N
-from ptxgen.numerics.nf4 import BLOCK
+from ptxgen.numerics.nf4 import BLOCK, WHOLE
 from ptxgen.spec import GemmSpec, Key, Route, RouteTable, Step
+from ptxgen.spec.gemm import space
 from ptxgen.spec.nf4 import DequantiseSpec
-from ptxgen.tiles import gemm
+from ptxgen.tiles import gemm, nf4_mma, nf4_ptx
 
 WEIGHT = "b_dequantised"
 """The scratch memory that has the weight."""
-ROWS_MIN = 32
-"""The least rows of a tile."""
+TILES = {
+    "tc": ((128, 256), (128, 224), (128, 160), (128, 128), (64, 64)),
+    "simt": ((128, 128), (64, 64), (32, 64)),
+}
+"""Of the dense routes of a tier, those that go on with a dequantised weight: BM and BN."""
+FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {
+    "tc": nf4_mma.routes,
+    "simt": nf4_ptx.routes,
+    "f64": nf4_ptx.wide_routes,
+}
+"""The routes of a tier that read the weight as it is, by operand layout."""
 
 
 def weight(layout: str, dtype: str) -> tuple[Step, dict[str, Expr]]:
@@ -43,29 +57,42 @@ def dequantised(dense: Route) -> Route:
     return Route((first, *reading), reason=f"the weight dequantised; {dense.reason}")
 
 
-def _taken(dense: RouteTable) -> Iterator[Route]:
-    for route in dense.routes:
-        main, tall = route.main, getattr(route.main, "bm", 0) >= ROWS_MIN
-        if route is dense.routes[-1] or (tall and main is route.kernels[0]):
+def _taken(dense: RouteTable, tier: str) -> Iterator[Route]:
+    *others, filler = dense.routes
+    for route in others:
+        main = route.main
+        assert isinstance(main, GemmSpec), "of products"
+        # The plan of f32 cuts so many reductions that split ones are worth their routes.
+        short = len(route.steps) == 1 or (tier == "simt" and main is route.kernels[0])
+        if (main.bm, main.bn) in TILES[tier] and short:
             yield route
+    yield filler
 
 
 def _table(key: Key) -> RouteTable:
-    dense = gemm.TABLES[key]()
-    first, _ = weight(key[0], dense.dtypes[0])
+    layout, _, width, tier = key
+    fused = FUSED[tier](layout) if tier in FUSED else ()
+    if key in gemm.TABLES:
+        dense = gemm.TABLES[key]()
+        products, dtypes = dense.space, dense.dtypes
+        routes = (*fused, *map(dequantised, _taken(dense, tier)))
+    else:
+        products, dtypes, routes = space(WHOLE), gemm.WIDTHS[width], fused
+    first, _ = weight(layout, dtypes[0])
     problems = replace(
-        dense.space,
-        name=f"{dense.space.name}, with NF4 weights",
-        variables=tuple(pair for pair in dense.space.variables if pair[0] != "ALIGN_B"),
+        products,
+        name=f"{products.name}, with NF4 weights",
+        variables=tuple(pair for pair in products.variables if pair[0] != "ALIGN_B"),
         within=first.requires,
     )
-    return RouteTable(problems, tuple(map(dequantised, _taken(dense))), dense.dtypes)
+    return RouteTable(problems, routes, dtypes)
 
 
 def _keys() -> Iterator[Key]:
     for layout in ("NT", "NN"):
         yield layout, "rows", "half", "tc"
         yield layout, "rows", "f32", "simt"
+        yield layout, "rows", "f32", "f64"
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {

@@ -9,7 +9,8 @@ import pytest
 import ptxgen
 from ptxgen import nf4
 from ptxgen.errors import OptionError
-from ptxgen.tiles import TABLES
+from ptxgen.spec.nf4_packed import Nf4GemmSpec
+from ptxgen.tiles import SPECS, TABLES
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.gpu
@@ -18,11 +19,11 @@ NAMES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 ROUTES = {
     twin.name: (key, dtype)
     for key, table in TABLES.items()
-    if key[0] == "nf4"
+    if key[0] == "nf4" and key[-1] != "f64"
     for dtype in table.dtypes
     for twin in (route.of(dtype) for route in table.routes)
 }
-"""The table and dtype of each route."""
+"""The table and dtype of each route with the bits of dense products."""
 SHAPES = [(1, 1, 64), (1, 37, 192), (65, 70, 320), (257, 129, 1152), (3, 5, 4160), (2, 4159, 64)]
 
 
@@ -54,6 +55,24 @@ def test_every_route_has_the_dense_bits(name):
         assert torch.equal(got, dense), (name, shape)
         served += 1
     assert served
+
+
+@pytest.mark.parametrize("name", sorted(n for n, s in SPECS.items() if isinstance(s, Nf4GemmSpec)))
+def test_kernels_that_read_the_weight_as_it_is(name):
+    """Rows of operand and result apart, nothing written between them, rows that know no others."""
+    spec = SPECS[name]
+    forward, dtype, m = spec.layout == "NT", NAMES[spec.dtype], spec.bm + 1
+    x, dy, _, q, w = problem(m, 136, 1088, dtype)
+    given = x if forward else dy
+    wide = torch.zeros(m, given.shape[1] + 24, device="cuda", dtype=dtype)
+    wide[:, 8:-16] = given
+    call = functools.partial(nf4.linear if forward else nf4.linear_dgrad, kernel=name)
+    expected = (ptxgen.linear if forward else ptxgen.linear_dgrad)(given, w, layout="nk")
+    beside = torch.full((m, expected.shape[1] + 3), float("nan"), device="cuda", dtype=dtype)
+    call(wide[:, 8:-16], q, out=beside[:, :-3])
+    assert torch.equal(beside[:, :-3], expected) and beside[:, -3:].isnan().all()
+    for rows in (slice(0, 1), slice(1, m), slice(m // 2, m // 2 + 3)):
+        assert torch.equal(call(given[rows], q), expected[rows])
 
 
 @pytest.mark.parametrize("dtype", NAMES.values(), ids=str)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_90",))
-SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_1 = frozenset(("sm_90",))
 
 
 def candidates(
@@ -19,655 +19,317 @@ def candidates(
     chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
     chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
     chunks = -(-k // chunk)
-    operands = k * -(-n // 64) * 36
-    stores = k * -(-n // 64) * 128
-    operands_1 = (m + n) * k * 2
-    stores_1 = chunks * m * n * 4
-    stores_2 = m * n * 2
-    pieces_k_n64 = k * -(-n // 64)
-    tiles_192x192 = -(-m // 192) * -(-n // 192)
-    # 0: the weight dequantised; a long reduction: a CTA per tile and chunk
+    operands = m * k * 2 + n * k * 9 // 16
+    stores = m * n * 2
+    tiles_8x128 = -(-m // 8) * -(-n // 128)
+    # 0: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_mma_nn_bf16_8x128x128_f2daf2", "mma", 1, sms, tiles_8x128, -(-k // 128), k * 1024,
+            -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        us += time(
-            "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands_1,
-            stores_1,
+        yield Candidate(us, Choice(0, ("nf4_mma_nn_bf16_8x128x128_f2daf2",), (tiles_8x128,), ()))
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 1: few rows: the weight streams once, as it is stored
+    if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
+        us = time(
+            "nf4_mma_nn_bf16_8x32x256_c33bcd", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores_2,
+        yield Candidate(us, Choice(1, ("nf4_mma_nn_bf16_8x32x256_c33bcd",), (tiles_8x32,), ()))
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 2: few rows: the weight streams once, as it is stored
+    if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
+        us = time(
+            "nf4_mma_nn_bf16_16x32x256_5760d5", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
+            -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        choice = Choice(
-            0, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_a0d89a", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-(pieces_k_n64 * 8) // 1024), min(tiles_192x192 * chunks, sms) * 1,
-                -(-(m * n) // 512),
-            ), (stores, stores_1),
-        )
-        yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 1: the weight dequantised; a long reduction: a CTA per tile and chunk
+        yield Candidate(us, Choice(2, ("nf4_mma_nn_bf16_16x32x256_5760d5",), (tiles_16x32,), ()))
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 3: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
+        and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_mma_nn_bf16_32x32x256_8e7dd0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
+            -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        us += time(
-            "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_1,
-            stores_1,
+        yield Candidate(us, Choice(3, ("nf4_mma_nn_bf16_32x32x256_8e7dd0",), (tiles_32x32,), ()))
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 4: few rows: the weight streams once, as it is stored
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_mma_nn_bf16_32x64x256_8833a0", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
+            -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores_2,
+        yield Candidate(us, Choice(4, ("nf4_mma_nn_bf16_32x64x256_8833a0",), (tiles_32x64,), ()))
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 5: more rows: the weight as it is stored, by wgmma
+    if (
+        arch in SOME_1
+        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_wgmma_nn_bf16_64x32x128_059fb2", "wgmma", 1, sms, tiles_64x32, -(-k // 128),
+            k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            1, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f64026", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128 * chunks, sms) * 1,
-                -(-(m * n) // 512),
-            ), (stores, stores_1),
+            5, ("nf4_wgmma_nn_bf16_64x32x128_059fb2",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 2: the weight dequantised; a long reduction: a CTA per tile and chunk
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
-            operands_1, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores_2,
-        )
-        choice = Choice(
-            2, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_168fdf", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64 * chunks, sms) * 1,
-                -(-(m * n) // 512),
-            ), (stores, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 3: the weight dequantised; a long reduction: a CTA per tile and chunk
-    if (
-        stores <= 1073741824 and align_a >= 16 and stores_1 <= 268435456
-        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "mma_nn_bf16_64x64x128_1f5afd", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
-            operands_1, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores_2,
-        )
-        choice = Choice(
-            3, ("nf4_bf16_531262", "mma_nn_bf16_64x64x128_1f5afd", "reduce_bf16_128x4_9cc9ba"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (stores, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 4: the weight dequantised; a long reduction: a CTA per tile and chunk
-    if (
-        stores <= 1073741824 and align_a >= 16 and stores_1 <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "mma_nn_bf16_128x128x64_d74e2e", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands_1, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores_2,
-        )
-        choice = Choice(
-            4, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_d74e2e", "reduce_bf16_128x4_9cc9ba"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (stores, stores_1),
-        )
-        yield Candidate(us, choice)
-    # 5: the weight dequantised; a long reduction: a CTA per tile and chunk
-    if (
-        stores <= 1073741824 and stores_1 <= 268435456 and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "mma_nn_bf16_64x64x32_721827", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
-            operands_1, stores_1,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_1, stores_1, stores_2,
-        )
-        choice = Choice(
-            5, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_721827", "reduce_bf16_128x4_9cc9ba"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (stores, stores_1),
-        )
-        yield Candidate(us, choice)
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 6: the weight dequantised; few rows: the weight streams once
-    if (
-        stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
-        and tiles_32x32 <= 2147483647
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "mma_nn_bf16_32x32x128_5486ce", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * (128 + min(k % 16, 1) * 64 + min(n % 16, 1) * 64), operands_1,
-            stores_2,
-        )
-        choice = Choice(
-            6, ("nf4_bf16_531262", "mma_nn_bf16_32x32x128_5486ce"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_32x32), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 7: the weight dequantised; few rows: the weight streams once
+    # 6: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
-        and tiles_32x64 <= 2147483647
+        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "mma_nn_bf16_32x64x128_868388", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * (192 + min(k % 16, 1) * 64 + min(n % 16, 1) * 128), operands_1,
-            stores_2,
+            "nf4_wgmma_nn_bf16_64x64x128_7b65e9", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
+            k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            7, ("nf4_bf16_531262", "mma_nn_bf16_32x64x128_868388"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64), (stores,),
+            6, ("nf4_wgmma_nn_bf16_64x64x128_7b65e9",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 8: the weight dequantised; few rows: the weight streams once
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 7: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and tiles_64x128 <= 2147483647
+        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_128x64 + sms <= 4294967295
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "mma_nn_bf16_64x128x64_0a56ed", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands_1,
-            stores_2,
+            "nf4_wgmma_nn_bf16_128x64x128_d3865f", "wgmma", 1, sms, tiles_128x64, -(-k // 128),
+            k * 8192, -(-n // 64) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
+            stores,
         )
         choice = Choice(
-            8, ("nf4_bf16_531262", "mma_nn_bf16_64x128x64_0a56ed"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_64x128), (stores,),
+            7, ("nf4_wgmma_nn_bf16_128x64x128_d3865f",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 8: more rows: the weight as it is stored, by wgmma
+    if (
+        arch in SOME_1
+        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_wgmma_nn_bf16_128x128x64_40b3f8", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(
+            8, ("nf4_wgmma_nn_bf16_128x128x64_40b3f8",), (min(tiles_128x128, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_256x128 = -(-m // 256) * -(-n // 128)
+    # 9: more rows: the weight as it is stored, by wgmma
+    if (
+        arch in SOME_1
+        and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_wgmma_nn_bf16_256x128x64_1a0d09", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
+            k * 32768, -(-n // 128) * (m * k * 2) + -(-m // 256) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(
+            9, ("nf4_wgmma_nn_bf16_256x128x64_1a0d09",), (min(tiles_256x128, sms) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    operands_1 = k * -(-n // 64) * 36
+    stores_1 = k * -(-n // 64) * 128
+    operands_2 = (m + n) * k * 2
+    pieces_k_n64 = k * -(-n // 64)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 9: the weight dequantised; many rows, by wgmma
+    # 10: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
+        arch in SOME_1
+        and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
-            operands_1, stores_2,
+            operands_2, stores,
         )
         choice = Choice(
-            9, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores,),
+            10, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 10: the weight dequantised; many rows, by wgmma
+    # 11: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
+        arch in SOME_1
+        and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
         and m + 256 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x256 + sms // 2 <= 4294967295
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
             k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
-            operands_1, stores_2,
+            operands_2, stores,
         )
         choice = Choice(
-            10, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_256x192 = -(-m // 256) * -(-n // 192)
-    # 11: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
-        and m + 256 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_256x192 + sms // 2 <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_128x192x64_abc7eb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * (896 + min(k % 16, 1) * 512 + min(n % 16, 1) * 384),
-            operands_1, stores_2,
-        )
-        choice = Choice(
-            11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x192x64_abc7eb"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x192, sms // 2) * 2), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 12: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x192 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_192x192x64_0577ba", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384),
-            operands_1, stores_2,
-        )
-        choice = Choice(
-            12, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_0577ba"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_192x192, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 13: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
-        and m + 192 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x256 + sms // 2 <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_192x128x64_8014f7", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * (896 + min(k % 16, 1) * 384 + min(n % 16, 1) * 512),
-            operands_1, stores_2,
-        )
-        choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nn_bf16_192x128x64_8014f7"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_192x256, sms // 2) * 2), (stores,),
+            11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 14: the weight dequantised; many rows, by wgmma
+    # 12: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
+        arch in SOME_1
+        and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 224 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x224 + sms <= 4294967295
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
             "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
             k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
-            operands_1, stores_2,
+            operands_2, stores,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_128x176 = -(-m // 128) * -(-n // 176)
-    # 15: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_128x176x64_5c5403", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * (608 + min(k % 16, 1) * 256 + min(n % 16, 1) * 352),
-            operands_1, stores_2,
-        )
-        choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x176x64_5c5403"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x176, sms) * 1), (stores,),
+            12, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 16: the weight dequantised; many rows, by wgmma
+    # 13: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
-        and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
+        arch in SOME_1
+        and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 2 and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x160 + sms // 2 <= 4294967295
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
             "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
             k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
-            operands_1, stores_2,
+            operands_2, stores,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores,),
+            13, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 17: the weight dequantised; many rows, by wgmma
+    # 14: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        arch in SOME_1
+        and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands_1, stores_2,
+            operands_2, stores,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores,),
+            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 18: the weight dequantised; many rows, by wgmma
+    # 15: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 128 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_128x112x64_6ae37f", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * (480 + min(k % 16, 1) * 256 + min(n % 16, 1) * 224),
-            operands_1, stores_2,
-        )
-        choice = Choice(
-            18, ("nf4_bf16_531262", "wgmma_nn_bf16_128x112x64_6ae37f"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x112, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_64x256 = -(-m // 64) * -(-n // 256)
-    # 19: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 64 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x256 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_64x256x64_8f2f4a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * (640 + min(k % 16, 1) * 128 + min(n % 16, 1) * 512), operands_1,
-            stores_2,
-        )
-        choice = Choice(
-            19, ("nf4_bf16_531262", "wgmma_nn_bf16_64x256x64_8f2f4a"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x256, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 20: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_128x64x64_0dad98", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * (384 + min(k % 16, 1) * 256 + min(n % 16, 1) * 128), operands_1,
-            stores_2,
-        )
-        choice = Choice(
-            20, ("nf4_bf16_531262", "wgmma_nn_bf16_128x64x64_0dad98"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x64, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 21: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_64x128x64_53820a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands_1,
-            stores_2,
-        )
-        choice = Choice(
-            21, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_53820a"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x128, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 22: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms // 2 <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_64x128x64_f0b5aa", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands_1, stores_2,
-        )
-        choice = Choice(
-            22, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_f0b5aa"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms // 2) * 2), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 23: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
+        arch in SOME_1
+        and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
-            stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            stores,
         )
         choice = Choice(
-            23, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores,),
+            15, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 24: the weight dequantised; many rows, by wgmma
+    # 16: the weight dequantised; many rows, by mma
     if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
-        and sms >= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_64x32x128_13bd40", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * (192 + min(k % 16, 1) * 128 + min(n % 16, 1) * 64), operands_1,
-            stores_2,
-        )
-        choice = Choice(
-            24, ("nf4_bf16_531262", "wgmma_nn_bf16_64x32x128_13bd40"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x32, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 25: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
-        and sms >= 1 and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_64x16x128_a58e3f", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * (160 + min(k % 16, 1) * 128 + min(n % 16, 1) * 32), operands_1,
-            stores_2,
-        )
-        choice = Choice(
-            25, ("nf4_bf16_531262", "wgmma_nn_bf16_64x16x128_a58e3f"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x16, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 26: the weight dequantised; many rows, by mma
-    if (
-        stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
+        stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
     ):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
             "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
-            stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            stores,
         )
         choice = Choice(
-            26, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores,),
+            16, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
+            (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 27: the weight dequantised; many rows, by mma
-    if stores <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
+    # 17: the weight dequantised; many rows, by mma
+    if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_1,
-            stores_2,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_2,
+            stores,
         )
         choice = Choice(
-            27, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores,),
+            17, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
+            (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 28: the weight dequantised; everything else: any size, alignment and plan
-    if stores <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
+    # 18: the weight dequantised; everything else: any size, alignment and plan
+    if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
         )
         us += time(
             "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
-            stores_2,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            stores,
         )
         choice = Choice(
-            28, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores,),
+            18, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

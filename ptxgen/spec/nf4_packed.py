@@ -1,0 +1,106 @@
+"""What kernels have in common that read an NF4 weight as it is stored, and widen it themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from ptxgen.expr import Expr, ceil_div
+from ptxgen.numerics.contract import K, M, N
+from ptxgen.numerics.nf4 import BLOCK, CODE
+from ptxgen.spec.base import WARP, check
+from ptxgen.spec.effort import Effort
+from ptxgen.spec.gemm import CONTEXT, GemmSpec
+
+LAYOUTS = ("NT", "NN")
+"""Forward, and the gradient of the input."""
+INDICES = 32
+"""Indices of a vector of 16 bytes."""
+HELPERS = "warps that copy operands and widen the weight's indices"
+"""What the field says."""
+ROWS = 8
+"""Rows side by side in a warp that widens indices, of which each goes to banks of its own."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A stage of indices as threads copy them: rows of ``parts`` vectors of 16 bytes."""
+
+    rows: int
+    parts: int
+    threads: int
+
+    @property
+    def turns(self) -> int:
+        """Vectors of a thread."""
+        return self.rows * self.parts // self.threads
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a stage, with a scale for each vector."""
+        return self.rows * self.parts * (16 + 4)
+
+
+class Nf4GemmSpec(GemmSpec):
+    """A kernel of products whose B is ``data`` and ``scales``: it loads 9 bytes for 16 numbers."""
+
+    helpers: int
+
+    @property
+    def along_k(self) -> bool:
+        """Whether the weight's rows lie along K, not along N."""
+        return self.layout[1] == "T"
+
+    @property
+    def scale_block(self) -> int:
+        """Indices that share a scale."""
+        return BLOCK
+
+    @property
+    def packed(self) -> Packed:
+        """The indices of a stage."""
+        rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
+        return Packed(rows, columns // INDICES, self.helpers * WARP)
+
+    def check_packed(self) -> None:
+        """SpecError if threads do not divide a stage's vectors."""
+        packed, name = self.packed, self.name
+        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
+        columns = packed.parts * INDICES
+        there = self.bk if self.along_k else self.bn
+        check(columns == there, name, "whole vectors of indices", columns, there)
+        at_once, vectors = ROWS * packed.parts, packed.rows * packed.parts
+        check(packed.threads % at_once == 0, name, "rows copied", packed.threads, at_once)
+        copied = packed.turns * packed.threads
+        check(copied == vectors, name, "vectors copied at once", copied, vectors)
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return MappingProxyType({**CONTEXT, "CODE": CODE})
+
+    @property
+    def batched(self) -> bool:
+        return False
+
+    @property
+    def effort(self) -> Effort:
+        dense = super().effort
+        packed = N * K * 9 // 16
+        loads = ceil_div(N, self.bn) * (M * K * 2) + ceil_div(M, self.bm) * packed
+        operands = M * K * 2 + packed
+        return Effort(
+            dense.unit,
+            dense.slots,
+            dense.ctas,
+            dense.steps,
+            dense.products,
+            loads,
+            operands,
+            dense.stores,
+        )
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        return {}

@@ -1,0 +1,69 @@
+"""The kernels that read NF4 weights as they are stored, of mma.sync and of wgmma, contract tc16/2.
+
+How to read a line of mma.sync: a CTA tile BM x BN x BK, the warps along m and n that multiply,
+those that help, and the stages that these copy ahead; of wgmma: the tile, consumer warpgroups,
+stages, and helpers. Two regimes (docs/performance-nf4.md has the measurements):
+
+- *few rows*: the weight streams past once. Where it has few columns, narrow tiles give more SMs
+  one; where outputs lie along its rows ("NN"), wide ones read longer pieces of these.
+- *more rows*, on Hopper: the tile that still gives nearly every SM one, up to where dequantising
+  the whole weight first takes less time than doing it again for every 256 rows.
+"""
+
+from __future__ import annotations
+
+from ptxgen.spec import Route
+from ptxgen.spec.nf4_mma import Nf4TensorSpec
+from ptxgen.spec.nf4_wgmma import Nf4WgmmaSpec
+from ptxgen.tiles.regimes import routes as made
+
+
+def few_rows(layout: str, dtype: str) -> tuple[Nf4TensorSpec, ...]:
+    """The kernels of few rows."""
+
+    def kernel(
+        bm: int, bn: int, bk: int, warps: tuple[int, int], helpers: int, stages: int, ahead: int = 7
+    ) -> Nf4TensorSpec:
+        return Nf4TensorSpec(
+            layout, bm, bn, bk, *warps, helpers, stages, ahead, split="serial", dtype=dtype
+        )
+
+    others = (
+        (kernel(8, 16, 256, (1, 1), 4, 6), kernel(16, 16, 256, (1, 1), 4, 5))
+        if layout == "NT"
+        else (kernel(8, 128, 128, (1, 8), 16, 4, 3),)
+    )
+    return (
+        *others,
+        kernel(8, 32, 256, (1, 2), 8, 5),
+        kernel(16, 32, 256, (1, 2), 8, 5),
+        kernel(32, 32, 256, (1, 2), 8, 4, 3),
+        kernel(32, 64, 256, (1, 4), 16, 3, 1),
+    )
+
+
+def more_rows(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
+    """The kernels of more rows, on Hopper."""
+
+    def kernel(
+        tile: tuple[int, int, int], consumers: int, stages: int, helpers: int, registers: int = 0
+    ) -> Nf4WgmmaSpec:
+        return Nf4WgmmaSpec(
+            layout, *tile, consumers, stages, registers=registers, helpers=helpers, dtype=dtype
+        )
+
+    return (
+        kernel((64, 32, 128), 1, 6, 4),
+        kernel((64, 64, 128), 1, 5, 8),
+        kernel((128, 64, 128), 2, 3, 8),
+        kernel((128, 128, 64), 2, 5, 8),
+        kernel((256, 128, 64), 2, 3, 4, 208),
+    )
+
+
+def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
+    """Their routes."""
+    return (
+        *made(few_rows(layout, dtype), "few rows: the weight streams once, as it is stored"),
+        *made(more_rows(layout, dtype), "more rows: the weight as it is stored, by wgmma"),
+    )

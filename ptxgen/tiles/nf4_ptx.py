@@ -1,0 +1,88 @@
+"""The routes of products with NF4 weights whose kernels are written in PTX.
+
+Those of f32 (tier "simt") leave the sums of the plan's chunks in scratch memory, where a reduce
+kernel adds them and goes on with the epilogue. Those of ``accumulate="f64"`` have one chain, whose
+value is the result but for bias and activation, which a second kernel sees to. On sm_90 they run on
+tensor cores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxgen.numerics.contract import FMA, Contract, N
+from ptxgen.numerics.nf4 import WIDE
+from ptxgen.spec import Route, Step
+from ptxgen.spec.nf4_ptx import FinishSpec, Nf4MmaSpec, Nf4PtxSpec
+from ptxgen.spec.simt import ReduceSpec
+from ptxgen.tiles import regimes
+
+Tile = tuple[int, int, int, int]
+"""Rows of a CTA, rows and columns of a thread, and warps."""
+
+
+def _kernel(
+    layout: str, tile: Tile, ahead: int = 1, look_up: str = "select", contract: Contract = FMA
+) -> Nf4PtxSpec:
+    bm, tm, tn, warps = tile
+    return Nf4PtxSpec(layout, bm, tm, tn, warps, look_up=look_up, ahead=ahead, contract=contract)
+
+
+NAMED = {
+    "nf4_gemm": Nf4PtxSpec("NT"),
+    "nf4_gemm_f64": _kernel("NT", (16, 8, 4, 4), contract=WIDE),
+    "nf4_dgrad": _kernel("NN", (16, 8, 8, 4)),
+    "nf4_dgrad_f64": _kernel("NN", (16, 8, 4, 4), contract=WIDE),
+}
+"""The kernels that are emitted for any target, by short names."""
+
+_FEW: dict[str, tuple[tuple[Tile, int], ...]] = {
+    "NT": (((1, 1, 1, 1), 8), ((4, 4, 1, 2), 2), ((8, 8, 2, 2), 2)),
+    "NN": (((1, 1, 4, 1), 8), ((4, 4, 4, 1), 4)),
+}
+"""Tiles for few rows, and how far ahead codes are fetched. With more rows dequantising first is the
+faster way.
+"""
+_WIDE: dict[str, tuple[tuple[Tile, int, str], ...]] = {
+    "NT": (
+        ((128, 8, 8, 4), 1, "select"),
+        ((32, 4, 8, 4), 1, "select"),
+        ((16, 2, 8, 2), 4, "shuffle"),
+        ((16, 2, 2, 2), 4, "shuffle"),
+    ),
+    "NN": (
+        ((128, 8, 8, 4), 1, "shuffle"),
+        ((32, 4, 8, 4), 1, "shuffle"),
+        ((16, 2, 8, 2), 4, "shuffle"),
+        ((16, 2, 2, 2), 4, "shuffle"),
+    ),
+}
+"""Those of tensor cores, largest first, and how codes are looked up."""
+
+
+def routes(layout: str) -> tuple[Route, ...]:
+    """Those of f32, for few rows."""
+    reduce = Step(ReduceSpec(), {"b": "data"})  # neither operand is read
+    few = (_kernel(layout, tile, ahead, "shuffle") for tile, ahead in _FEW[layout])
+    return tuple(
+        Route(
+            (Step(kernel, {"c": "workspace"}, {"LDC": N}), reduce),
+            reason="few rows: the weight is read as it is stored",
+        )
+        for kernel in few
+    )
+
+
+def wide_routes(layout: str) -> tuple[Route, ...]:
+    """Those of sums in f64; the last serves everything."""
+    then = (FinishSpec(),) if layout == "NT" else ()
+    tensor = (
+        Nf4MmaSpec(layout, bm, tm, tn, warps, look_up=look_up, ahead=ahead)
+        for (bm, tm, tn, warps), ahead, look_up in _WIDE[layout]
+    )
+    aligned = NAMED["nf4_gemm_f64" if layout == "NT" else "nf4_dgrad_f64"]
+    return (
+        *regimes.routes(tensor, "sums in f64 on tensor cores", *then),
+        *regimes.routes((aligned,), "sums in f64 on FMA units", *then),
+        *regimes.routes((replace(aligned, align_a=4),), "everything else: any alignment", *then),
+    )

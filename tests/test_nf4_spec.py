@@ -1,0 +1,92 @@
+"""Specs of the kernels that read NF4 weights: illegal ones cannot exist, and what is derived."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import pytest
+
+from ptxgen.errors import SpecError
+from ptxgen.spec.nf4_mma import SPLITS, Nf4TensorSpec
+from ptxgen.spec.nf4_packed import LAYOUTS
+from ptxgen.spec.nf4_wgmma import Nf4WgmmaSpec
+
+MMA: dict[str, Any] = {
+    "layout": "NT", "bm": 8, "bn": 32, "bk": 256, "warps_m": 1, "warps_n": 2, "helpers": 4,
+    "stages": 4,
+}  # fmt: skip
+WGMMA: dict[str, Any] = {
+    "layout": "NT", "bm": 128, "bn": 128, "bk": 64, "consumers": 2, "stages": 4,
+}  # fmt: skip
+
+
+def mma(**changes: Any) -> Nf4TensorSpec:
+    return Nf4TensorSpec(**{**MMA, **changes})
+
+
+def wgmma(**changes: Any) -> Nf4WgmmaSpec:
+    return Nf4WgmmaSpec(**{**WGMMA, **changes})
+
+
+@pytest.mark.parametrize(
+    ("make", "changes", "left", "right"),
+    [
+        (mma, {"layout": "TN"}, "TN", LAYOUTS),
+        (mma, {"dtype": "f32"}, "f32", ("bf16", "f16")),
+        (mma, {"split": "workspace"}, "workspace", SPLITS),
+        (mma, {"stream": "a"}, "a", ("", "b")),
+        (mma, {"min_arch": "sm_70"}, "sm_70", "["),
+        (mma, {"stages": 1}, 1, ">= 2"),
+        (mma, {"ahead": 8}, 8, "1 .. 7"),
+        (mma, {"helpers": 0}, 0, ">= 1"),
+        (mma, {"helpers": 6}, 192, 256),  # vectors that threads copy, and those there are
+        (mma, {"helpers": 32}, 0, 256),  # more threads than vectors
+        (mma, {"layout": "NN", "bn": 48, "warps_n": 1}, 32, 48),
+        (mma, {"bk": 512, "helpers": 8, "stages": 9}, 231424, 166912),
+        (wgmma, {"layout": "TT"}, "TT", LAYOUTS),
+        (wgmma, {"cluster_n": 2}, 2, 1),
+        (wgmma, {"split": "serial", "bn": 64}, "serial", "none"),
+        (wgmma, {"helpers": 6}, 6, 4),
+        (wgmma, {"copied": 1}, 1, ">= 2"),
+        (wgmma, {"layout": "NN", "bn": 16, "bm": 64, "consumers": 1}, 32, ">= 64"),
+        (wgmma, {"bm": 256, "stages": 3}, 176, 128),
+    ],
+)
+def test_violations_show_both_sides(make: Any, changes: Any, left: object, right: object) -> None:
+    make()  # the base is legal
+    with pytest.raises(SpecError, match=re.escape(f": {left} vs {right}")):
+        make(**changes)
+
+
+CHANGES = [
+    {"layout": "NN"}, {"bm": 16}, {"bn": 64}, {"bk": 512}, {"warps_m": 2, "bm": 16},
+    {"warps_n": 1}, {"helpers": 8}, {"stages": 5}, {"ahead": 1}, {"split": "serial"},
+    {"stream": ""}, {"ctas_per_sm": 2}, {"dtype": "f16"},
+]  # fmt: skip
+
+
+def test_every_field_is_in_the_name_and_has_a_meaning() -> None:
+    names = {mma().name, *(mma(**change).name for change in CHANGES)}
+    assert len(names) == len(CHANGES) + 1
+    fields = {field.name for field in dataclasses.fields(Nf4TensorSpec)}
+    assert fields - {name for change in CHANGES for name in change} == {"min_arch", "contract"}
+    assert wgmma(helpers=4).name != wgmma().name != wgmma(copied=3).name
+    for spec in (mma(), wgmma()):
+        assert {field.name for field in dataclasses.fields(spec)} <= set(spec.meanings)
+
+
+def test_a_weight_costs_nine_bytes_for_sixteen_numbers() -> None:
+    sizes = {"M": 8, "N": 64, "K": 512, "CHUNK": 512, "CHUNKS": 1, "SMS": 132}
+    effort = mma().effort
+    assert effort.operands.evaluate(sizes) == 8 * 512 * 2 + 64 * 512 * 9 // 16
+    assert effort.loads.evaluate(sizes) == 2 * 8 * 512 * 2 + 64 * 512 * 9 // 16
+    assert mma().scratch == wgmma().scratch == {} and not mma().batched
+
+
+def test_registers_are_shared_out_among_warpgroups() -> None:
+    spec = wgmma(bm=256, stages=3, helpers=4, registers=208)
+    assert spec.threads == 384 and spec.launch_registers == 168
+    assert 2 * spec.registers + spec.producer_registers <= 3 * spec.launch_registers
+    assert spec.producer_registers == 88

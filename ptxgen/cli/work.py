@@ -18,6 +18,7 @@ from ptxgen.errors import OptionError, PtxgenError
 _BENCHES = {
     "gemm": ("ptxgen.bench.gemm", "linear, linear_dgrad and linear_wgrad beside their peers"),
     "bmm": ("ptxgen.bench.bmm", "batches of products beside torch.bmm"),
+    "nf4": ("ptxgen.bench.nf4", "NF4 weights beside dense products and bitsandbytes"),
     "kernels": ("ptxgen.bench.kernels", "every kernel that a problem admits, forced"),
     "routes": ("ptxgen.bench.routes", "which kernel serves which sizes (needs no GPU)"),
     "host": ("ptxgen.bench.host", "what a call costs the host, beside torch's own"),

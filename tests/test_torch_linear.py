@@ -401,6 +401,21 @@ def test_export():
     assert torch.equal(program.module()(longer), layer(longer))
 
 
+def test_export_of_4_bit_integers():
+    torch.manual_seed(0)
+    a, b = (ptxgen.int4.pack(torch.randint(-8, 8, (rows, 20))) for rows in (5, 6))
+
+    class Product(torch.nn.Module):
+        def forward(self, a):
+            return pt.int4_gemm(a, b, alpha=0.1)
+
+    program = torch.export.export(
+        Product(), (a,), dynamic_shapes={"a": {0: torch.export.Dim("m", min=2)}}
+    )
+    longer = torch.cat([a, a])
+    assert torch.equal(program.module()(longer), ptxgen.int4.gemm(longer, b, alpha=0.1))
+
+
 def test_fake_tensors():
     from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -122,6 +122,14 @@ def test_main_grad_of_the_bias():
     assert b.grad is None and torch.equal(b.main_grad, expected + 1)
 
 
+def test_operators_are_as_pytorch_wants_them():
+    x, q, b, dy = operands()
+    few = {"test_utils": ("test_schema", "test_autograd_registration", "test_faketensor")}
+    torch.library.opcheck(torch.ops.ptxgen.nf4_linear, (x, *q.operands, b, "gelu"), **few)
+    dy.requires_grad_()
+    torch.library.opcheck(torch.ops.ptxgen.nf4_linear_dgrad, (dy, *q.operands), **few)
+
+
 def test_export():
     layer = pt.NF4Linear.from_linear(nn.Linear(K, N))
     x = torch.randn(4, K)

@@ -285,8 +285,12 @@ def summarise(found: Sequence[Row]) -> list[Summary]:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     options = _parser().parse_args(argv)
+    if options.plot:
+        from ptxgen.bench import plots
+
+        plots.require()  # before the run, not after it
     if options.rows:
-        _print(*results.read_json(options.rows), brief=options.brief)
+        _show(*results.read_json(options.rows), options)
         return 0
     accumulate, dtype = _kind(options.accumulate, options.dtype)
     ops = tuple(OPS) if options.op == "all" else (options.op,)
@@ -316,13 +320,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if found:
             if options.json:
                 results.write_json(options.json, found, surroundings)
-            _print(found, surroundings, brief=options.brief)
-    if options.plot:
-        from ptxgen.bench import plots
-
-        path = options.plot / f"nf4-{dtype}-{accumulate}.png"
-        plots.ratios([r for r in found if r.peer == found[0].peer], surroundings, path)
-        emit(f"wrote {path}")
+            _show(found, surroundings, options)
     return 0
 
 
@@ -336,18 +334,27 @@ def _kind(accumulate: str, dtype: str | None) -> tuple[str, str]:
     return accumulate, dtype or taken[0]
 
 
-def _print(found: Sequence[Row], surroundings: results.Environment, *, brief: bool) -> None:
+def _show(
+    found: Sequence[Row], surroundings: results.Environment, options: argparse.Namespace
+) -> None:
+    """Tables, and a plot of the ratios to the first peer if that is asked for."""
     emit(results.heading(surroundings))
-    if not brief:
+    if not options.brief:
         emit()
         emit(results.case_table(found))
     if named := [r for r in found if r.group != cases.RANDOM]:
         emit()
         emit(results.summary_table(summarise(named)))
-    for peer in dict.fromkeys(r.peer for r in found):
-        members = [r for r in found if r.peer == peer]
+    by_peer = {r.peer: [s for s in found if s.peer == r.peer] for r in found}
+    for peer, members in by_peer.items():
         emit(f"\n{peer} time / ours (NT: linear, NN: linear_dgrad), seed {surroundings.seed}")
         emit(bands.spread_table(members, bands.RATIO))
+    if options.plot:
+        from ptxgen.bench import plots
+
+        path = options.plot / f"nf4-{found[0].dtype}-{found[0].tier}.png"
+        plots.ratios(by_peer[found[0].peer], surroundings, path)
+        emit(f"wrote {path}")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -63,14 +63,19 @@ def multiplied(
     """:func:`nf4_linear` of a weight in its two tensors."""
     if scales.requires_grad:
         raise GradError("scales requires grad, but an NF4 weight is frozen; pass scales.detach()")
-    options = activation, accumulate, out_dtype, main_grad_of(bias)
+    options = activation, accumulate, out_dtype
     wanted = gradient_wanted(x, data, bias)
     if wanted is None:  # the operator minds autocast
-        found: torch.Tensor = torch.ops.ptxgen.nf4_linear(x, data, scales, bias, *options)
+        kept = main_grad_of(bias)
+        found: torch.Tensor = torch.ops.ptxgen.nf4_linear(x, data, scales, bias, *options, kept)
         return found
+    kept = main_grad_of(bias) if wanted and bias is not None and bias.requires_grad else None
     if any_autocast():
         x, bias, _ = autocast(x, bias)
-    return (Nf4Linear.apply if wanted else compute_linear)(x, data, scales, bias, *options)
+    if not wanted:
+        return compute_linear(x, data, scales, bias, *options)
+    found = _recorded(x, data, scales, bias, *options, kept)
+    return found
 
 
 def _dgrad(
@@ -152,6 +157,10 @@ class Nf4Linear(torch.autograd.Function):
         dx = _dgrad(dy, data, scales, ctx.accumulate) if ctx.needs_input_grad[0] else None
         db = bias_gradient(dy, ctx.bias_dtype, ctx.main_grad) if need_bias else None
         return dx, None, None, db, None, None, None, None
+
+
+_recorded = super(torch.autograd.Function, Nf4Linear).apply
+"""As that of :class:`ptxgen.torch.functional.Linear`."""
 
 
 class Nf4Dgrad(torch.autograd.Function):

@@ -43,16 +43,24 @@ def equal(these, those):
 
 
 @DTYPES
-def test_the_dense_layers_bits_compiled_exported_and_captured(dtype):
+def test_the_dense_layers_bits(dtype):
     layer, dense = layers(dtype)
-    compiled = torch.compile(layer, fullgraph=True, dynamic=True)
     for m in 1, 33, 200:
         x, dy = (torch.randn(m, size, device="cuda").to(dtype) for size in (K, N))
         expected = results(dense, x, dy)
-        assert equal(results(layer, x, dy), expected)
-        assert equal(results(compiled, x, dy), expected)
+        for _ in range(2):  # then by the hot path
+            assert equal(results(layer, x, dy), expected)
         with torch.no_grad():
             assert torch.equal(layer(x[:1]), expected[0][:1])
+
+
+def test_the_same_compiled_exported_and_captured():
+    layer, _ = layers(torch.bfloat16)
+    compiled = torch.compile(layer, fullgraph=True, dynamic=True)
+    for m in 33, 200:
+        x, dy = (torch.randn(m, size, device="cuda").bfloat16() for size in (K, N))
+        expected = results(layer, x, dy)
+        assert equal(results(compiled, x, dy), expected)
     shapes = {"input": {0: torch.export.Dim("m", min=2)}}
     program = torch.export.export(layer, (x,), dynamic_shapes=shapes)
     assert torch.equal(program.module()(x[:50]), expected[0][:50])

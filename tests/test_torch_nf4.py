@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import io
 from types import SimpleNamespace
 
@@ -112,6 +113,28 @@ def test_autocast():
         assert equal(grads(way, x, b, dy.bfloat16()), [y, dx.float(), db])
     with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(OptionError, match="'simt'"):
         pt.nf4_linear(x, q, accumulate="simt")
+
+
+def test_every_product_is_added_up_as_asked(monkeypatch):
+    """Forward, again for the activation's derivative, and backward."""
+    x, q, _, dy = operands()
+    asked = []
+
+    def product(wanted):
+        def run(first, data, scales, *rest):
+            asked.append((wanted, rest[-1][0]))
+            return torch.zeros(*first.shape[:-1], K if wanted == "dgrad" else N)
+
+        return run
+
+    module = importlib.import_module("ptxgen.torch.nf4")
+    monkeypatch.setattr(module, "_run", product("linear"))
+    monkeypatch.setattr(module, "_run_dgrad", product("dgrad"))
+    pt.nf4_linear(x, q, activation="gelu", accumulate="f64").backward(dy)
+    assert asked == [("linear", "f64"), ("linear", "f64"), ("dgrad", "f64")]
+    layer = pt.NF4Linear.from_weight(q, accumulate="f64")
+    layer(x).backward(dy)
+    assert asked[3:] == [("linear", "f64"), ("dgrad", "f64")]
 
 
 def test_main_grad_of_the_bias():

@@ -39,7 +39,6 @@ from ptxgen.errors import (
     StepLimitFault,
     UninitializedFault,
 )
-from ptxgen.numerics.contract import OPERATIONS, TC16
 from ptxgen.runtime.cpu import CpuDevice
 
 mma = functools.partial(smallest, family="mma", dtype="bf16")
@@ -56,9 +55,8 @@ RINGS = {
 ENGINES = {
     "one": wgmma(layout="NN", consumers=1, split="none"),
     "two": wgmma(layout="NT", consumers=2, split="none", registers=0),
-    "row": wgmma(layout="NN", cluster_n=2),
+    "pair": wgmma(layout="NN", cluster_m=2),
     "workspace": wgmma(split="workspace"),
-    "chunks": wgmma(split="cluster"),
 }
 """Likewise of wgmma, by consumers and by who shares what in a cluster."""
 
@@ -112,26 +110,12 @@ def engine(pick):
 def whole(spec):
     """A problem of whole tiles for each CTA of a cluster, and stages that are used again."""
     extent = spec.bm * spec.cluster_m, spec.bn * spec.cluster_n
-    if spec.split == "cluster":  # some rows of each CTA, and some columns
-        extent = spec.bm // 2 + 8, 32
     return Case(*extent, (spec.stages + 2) * spec.bk, bias=False)
-
-
-def chunks(spec, m, n):
-    """As many chunks as a cluster has CTAs, each of which has one."""
-    k = 4096
-    assert OPERATIONS["linear"].plan(TC16).chunks(m, n, k) == spec.cluster_k
-    return Case(m, n, k, bias=False)
 
 
 def walk(spec):
     """Two of these for one cluster."""
     return replace(whole(spec), n=2 * spec.bn * spec.cluster_n)
-
-
-def few(spec):
-    """The device for it; None where nobody walks."""
-    return None if spec.split == "cluster" else FewCtas()
 
 
 def short(spec):
@@ -387,7 +371,7 @@ def test_ring_source(pick):
     "name",
     [
         *(RINGS[pick] for pick in ("vectors", "few rows", "workspace")),
-        *(ENGINES[pick] for pick in ("one", "workspace", "chunks")),
+        *(ENGINES[pick] for pick in ("one", "workspace")),
     ],
 )
 def test_store_past_the_end(name):
@@ -407,7 +391,9 @@ def test_store_past_the_end(name):
             assert fault.line == place.line and "out of bounds" in str(fault)
 
 
-@pytest.mark.parametrize("name", [RINGS["vectors"], RINGS["words"], ENGINES["one"], ENGINES["row"]])
+@pytest.mark.parametrize(
+    "name", [RINGS["vectors"], RINGS["words"], ENGINES["one"], ENGINES["pair"]]
+)
 def test_wrong_operand(name):
     spec = Kernel(name).spec
     case = Case(spec.bm, spec.bn, spec.bk, bias=False)
@@ -429,7 +415,7 @@ def test_wrong_operand(name):
 # -- asynchronous products --------------------------------------------------------------
 
 
-@engines("row")
+@engines("pair")
 def test_engine_removed_wait(pick):
     found = engine(pick)
     case = whole(found.spec)
@@ -540,7 +526,7 @@ def test_engine_descriptors(pick):
 # -- mbarriers --------------------------------------------------------------------------
 
 
-@engines("one", "chunks")
+@engines("one", "pair")
 def test_engine_mbarrier_wait(pick):
     found = engine(pick)
     case = whole(found.spec)
@@ -561,7 +547,7 @@ def test_engine_mbarrier_wait(pick):
             assert fault.text.startswith("cp.async.bulk.tensor")
 
 
-@engines("one", "chunks")
+@engines("one", "pair")
 def test_engine_mbarrier_wait_without_a_loop(pick):
     """A wait may give up before the phase is over, and has to be repeated."""
     found = engine(pick)
@@ -575,21 +561,21 @@ def test_engine_mbarrier_wait_without_a_loop(pick):
         expect(outcome, kinds, found.name, f"line {back.line} removed")
 
 
-@engines("one", "row")
+@engines("one", "pair")
 def test_engine_mbarrier_arrival(pick):
     found, spec = engine(pick), engine(pick).spec
     case = walk(spec)
     arrivals = found.run_by(r"mbarrier\.arrive", case)
     tell = 1 + (spec.cluster_m > 1)  # those of the row and those of the column
-    assert len(arrivals) == 1 + tell * (2 - (spec.split == "cluster"))
+    assert len(arrivals) == 1 + tell * 2
     for place in arrivals:
         rest = "}" if place.text.endswith("}") else ""  # the end of a scope
         text = found.with_line(place, rest)
-        outcome = attempt(text, found.name, case, device=few(spec))
+        outcome = attempt(text, found.name, case, device=FewCtas())
         expect(outcome, (DeadlockFault,), found.name, f"without line {place.line}")
         if place is arrivals[1]:  # twice
             text = found.with_line(place, place.text.removesuffix("}") + place.text)
-            outcome = attempt(text, found.name, case, device=few(spec))
+            outcome = attempt(text, found.name, case, device=FewCtas())
             kinds = RaceFault, BarrierFault, DeadlockFault
             expect(outcome, kinds, found.name, f"twice line {place.line}")
 
@@ -632,16 +618,12 @@ def test_engine_mbarrier_count(pick):
 # -- barriers ---------------------------------------------------------------------------
 
 
-@engines("one", "row", "workspace", "chunks")
+@engines("one", "pair", "workspace")
 def test_engine_removed_barrier(pick):
     found, spec = engine(pick), engine(pick).spec
-    case = chunks(spec, 104, 32) if spec.split == "cluster" else whole(spec)
+    case = whole(spec)
     barriers = found.run_by(r"bar\.sync|barrier\.cluster\.wait", case)
-    assert len(barriers) == {"none": 1, "workspace": 1, "cluster": 5}[spec.split] + (
-        spec.cluster_m * spec.cluster_n > 1
-    )
-    if spec.split == "cluster":  # the copying warps pass one less: they leave instead
-        del barriers[1]
+    assert len(barriers) == 1 + (spec.cluster_m * spec.cluster_n > 1)
     for place in barriers:
         removed = [place]
         if "cluster" in place.text:  # it has two halves
@@ -649,14 +631,12 @@ def test_engine_removed_barrier(pick):
             assert "barrier.cluster.arrive" in found.lines[place.line - 2]
         outcome = attempt(found.without(*removed), found.name, case)
         if outcome is None:  # then it matters who is fast, such as a CTA with nothing to store
-            if spec.split == "cluster":
-                case = chunks(spec, spec.bm // 2, spec.bn)
             outcome = attempt(found.without(*removed), found.name, case, seed=1)
         kinds = RaceFault, UninitializedFault, MemoryFault, BarrierFault, DeadlockFault
         expect(outcome, kinds, found.name, f"without line {place.line}")
 
 
-@engines("row")
+@engines("pair")
 def test_engine_leaves_a_cluster(pick):
     found = engine(pick)
     *_, last = found.all(r"barrier\.cluster\.wait")
@@ -670,14 +650,14 @@ def test_engine_removed_warp_barrier(pick):
     found, spec = engine(pick), engine(pick).spec
     case = replace(walk(spec), k=spec.bk)
     for place in some(found.run_by(r"bar\.warp\.sync", case)):
-        outcome = attempt(found.without(place), found.name, case, device=few(spec))
+        outcome = attempt(found.without(place), found.name, case, device=FewCtas())
         expect(outcome, (RaceFault,), found.name, f"without line {place.line}")
 
 
 # -- copies -----------------------------------------------------------------------------
 
 
-@engines("row")
+@engines("pair")
 def test_engine_wrong_multicast(pick):
     found = engine(pick)
     case = short(found.spec)
@@ -770,7 +750,7 @@ def test_engine_wrong_map(pick, which):
 # -- results ----------------------------------------------------------------------------
 
 
-@engines("chunks", "one")
+@engines("one")
 def test_engine_exchange(pick):
     found, spec = engine(pick), engine(pick).spec
     case = short(spec)
@@ -785,21 +765,6 @@ def test_engine_exchange(pick):
             assert nbytes == 16 or "misaligned" in str(fault)
 
 
-def test_engine_rank():
-    found = engine("chunks")
-    case = chunks(found.spec, 40, 32)
-    places = found.run_by(r"mapa", case)
-    assert len(places) >= 2
-    for place in places[:1]:
-        kind = {0: BITS, 1: BITS, found.spec.cluster_k: MemoryFault}
-        outcomes = set()
-        for rank in kind:
-            text = re.sub(r"%r\d+;$", f"{rank};", place.text)
-            outcome = attempt(found.with_line(place, text), found.name, case)
-            outcomes.add(outcome if outcome in (None, BITS) else type(outcome))
-        assert outcomes == {None, BITS, MemoryFault}  # one of them was right
-
-
 SOURCES = {
     "outputs": ("if (i >= m || j >= n) continue;", "", SHARED),
     "rows of a tile": ("row < rows_left && ", "", SHARED),
@@ -807,11 +772,11 @@ SOURCES = {
     "cut vectors": ("n % 8 == 0 && steps % 8 == 0", "steps % 8 == 0", (MemoryFault, BITS)),
     "a fence for each tile": (
         r"\bwgmma_fence\(\);(?=\s+#)",
-        "if (at.m0 == locate(first).m0 && at.n0 == locate(first).n0) wgmma_fence();",
+        "if (k0 != begin || (slot == 0 && phase == 0)) wgmma_fence();",
         (RaceFault,),
     ),
     "sums begin": (", s != 0 || k0 != begin)", ", s != 0 || k0 != begin || phase)", (BITS,)),
-    "sums go on": (", s != 0 || k0 != at.k_begin)", ", s != 0)", (BITS,)),
+    "sums go on": (", s != 0 || k0 != begin)", ", s != 0)", (BITS,)),
     "what is released": ("release(last);", "release(slot);", (RaceFault, DeadlockFault)),
     "who releases": (
         "if (thread == 0) barrier_arrive(bar);",
@@ -825,17 +790,16 @@ SOURCES = {
         SHARED,
     ),
     "a part of a tile": ("+ panel * ", "+ (panel ^ 1) * ", SHARED),
-    "chunks": ("rank < chunks", "rank < 2", (UninitializedFault, RaceFault)),
     "what is stored": (r"__fadd_rn\((acc\[f\]\[.*?\]|d\[q\]), 0.0f\)", r"\1 * 2", (BITS,)),
 }
 """What is in the source of wgmma kernels, what becomes of it, and to what that comes."""
 
 
-@engines("chunks", "one")
+@engines("one")
 def test_engine_source(pick):
     found, spec = engine(pick), engine(pick).spec
     edges = cut(spec)
-    last = chunks(spec, 40, 32) if spec.split == "cluster" else walk(spec)
+    last = walk(spec)
     vectors = replace(whole(spec), m=spec.bm - 1, n=spec.bn - 8, exact=True)  # end behind them
     padded = replace(vectors, n=spec.bn - 3, extra=3, exact=False)
     cases = edges, replace(edges, exact=False, extra=1), vectors, padded, last
@@ -843,14 +807,12 @@ def test_engine_source(pick):
         executed(found.name, case)
     planted = 0
     for what, (old, new, kinds) in SOURCES.items():
-        if what in ("a fence for each tile", "sums begin") and spec.split == "cluster":
-            continue  # they have one tile
         text = in_source(spec, old, new)
         if text is None:
             continue
         planted += 1
         for case in cases:
-            outcome = attempt(text, found.name, case, device=few(spec))
+            outcome = attempt(text, found.name, case, device=FewCtas())
             if outcome is not None:
                 break
         expect(outcome, kinds, found.name, what, text=text, address=False)

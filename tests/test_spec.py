@@ -283,8 +283,6 @@ def changes_of_tensor_cores(spec: MmaSpec | WgmmaSpec) -> list[tuple[str, dict[s
         *(("bm", {"bm": m}) for m in (spec.bm // 2, 2 * spec.bm)),
         *(("bn", {"bn": n}) for n in (spec.bn // 2, 2 * spec.bn)),
         ("bm/bn", {"bm": spec.bn, "bn": spec.bm}),
-        ("cluster_k", {"split": "cluster", "cluster_k": 2}),
-        ("cluster_k", {"split": "cluster", "cluster_k": 4}),
     ]
     if isinstance(spec, MmaSpec):
         m, n = spec.warps_m, spec.warps_n
@@ -366,7 +364,7 @@ def of_kind(kind: type[Gemm]) -> list[Gemm]:
         (
             of_kind(WgmmaSpec),
             {"bm/bn", "bn", "stages", "layout", "split", "registers", "raster", "dtype"}
-            | {"consumers", "cluster_m", "cluster_n", "cluster_k"},
+            | {"consumers", "cluster_m", "cluster_n"},
         ),
     ],
     ids=["simt", "mma", "wgmma"],

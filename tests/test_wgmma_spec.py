@@ -34,9 +34,6 @@ VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
     ({"bn": 272}, 272, 256),
     ({"bk": 96}, 96, 64),
     ({"cluster_m": 4, "cluster_n": 4}, 16, 8),
-    ({"cluster_k": 2}, 2, "none"),
-    ({"cluster_k": 2, "cluster_m": 2, "split": "cluster"}, 2, 1),
-    ({"split": "cluster"}, 1, "cluster"),
     ({"bn": 48, "cluster_m": 5}, 5, 48),
     ({"bn": 16, "cluster_m": 4}, 4, 256),
     ({"bm": 256, "bn": 256, "stages": 2}, 304, 168),
@@ -76,8 +73,6 @@ def test_names_tell_specs_apart() -> None:
         {"cluster_m": 2},
         {"cluster_n": 2},
         {"split": "workspace"},
-        {"split": "cluster", "cluster_k": 2},
-        {"split": "cluster", "cluster_k": 4},
     ]
     specs = [replace(BASE, **change) for change in changes]
     assert len({s.name for s in specs}) == len({s.canonical() for s in specs}) == len(specs)
@@ -133,8 +128,6 @@ def test_requires() -> None:
     assert holds(workspace) and holds(workspace, CHUNKS=2, CHUNK=256)
     assert not holds(workspace, CHUNKS=3, CHUNK=200)
     assert not holds(workspace, M=100000, N=100000, CHUNKS=2, CHUNK=256)
-    cluster = replace(BASE, split="cluster", cluster_k=4).requires
-    assert holds(cluster, CHUNKS=4, CHUNK=128) and not holds(cluster, CHUNKS=8, CHUNK=64)
 
 
 def test_every_layout_turns_its_operands() -> None:
@@ -153,7 +146,6 @@ def test_tables_name_each_kernel_once() -> None:
         for kernel in (
             *wgmma.specs(layout, dtype),
             *wgmma.partial(layout, dtype),
-            wgmma.clustered(layout, dtype),
         )
     ]
     assert len({k.name for k in kernels}) == len(kernels)

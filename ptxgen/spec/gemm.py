@@ -142,7 +142,6 @@ MEANINGS: Mapping[str, str] = {
     "bk": "k's per stage of the ring in shared memory",
     "bm": "rows of C that a CTA computes (a tile)",
     "bn": "columns of C that a CTA computes",
-    "cluster_k": "CTAs of a cluster that share a tile's chunks",
     "cluster_m": "CTAs of a cluster along m, which share tiles of B",
     "cluster_n": "CTAs of a cluster along n, which share tiles of A",
     "consumers": "warpgroups that multiply; one warp more copies",
@@ -195,6 +194,8 @@ class GemmSpec(KernelSpec):
     persistent: bool  # whether CTAs walk over the tiles
 
     meanings: ClassVar[Mapping[str, str]] = MEANINGS
+    in_pieces: ClassVar[bool] = False
+    """Whether tiles' rows are read in pieces of 128 bytes, which lines of L2 are."""
 
     @property
     def label(self) -> str:
@@ -253,6 +254,20 @@ class GemmSpec(KernelSpec):
         return 1
 
     @property
+    def straddled(self) -> Expr:
+        """Bytes that L2 reads for tiles' rows beyond what is in them, for each k.
+
+        Pieces of 128 bytes of rows that are off 32 bytes lie across two lines: counted twice.
+        """
+        if not self.in_pieces:
+            return const(0)
+        high, wide = self.shared_by
+        item = ITEMSIZE[self.dtype]
+        a = minimum((K if self.layout[0] == "N" else M) % (32 // item), 1) * (self.bm * high * item)
+        b = minimum((N if self.layout[1] == "N" else K) % (32 // item), 1) * (self.bn * wide * item)
+        return a + b
+
+    @property
     def effort(self) -> Effort:
         high, wide = self.shared_by
         apart = self.split in ("workspace", "cluster")  # each chunk has a CTA
@@ -269,7 +284,7 @@ class GemmSpec(KernelSpec):
             ctas=tiles * CHUNKS if apart else tiles,
             steps=steps,
             products=length * (self.bm * self.bn),
-            loads=self.tiles * K * ((self.bm * high + self.bn * wide) * item),
+            loads=self.tiles * K * ((self.bm * high + self.bn * wide) * item + self.straddled),
             operands=(M + N) * K * item,
             stores=partial if self.split == "workspace" else M * N * item,
         )

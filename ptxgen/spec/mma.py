@@ -133,6 +133,7 @@ class MmaSpec(GemmSpec):
 
     family: ClassVar[str] = "mma"
     template: ClassVar[str] = "mma/gemm.cu.j2"
+    in_pieces: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for what in ("bm", "bn", "bk", "warps_m", "warps_n", "ctas_per_sm"):

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param
-from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
 """Swizzle in bytes by the width of a panel in elements: its rows are that long."""
-PANEL = 64
-"""Elements of the reduction in a panel of an operand that is contiguous along it."""
+PANEL = 128
+"""Bytes of a row of a panel of an operand that is contiguous along the reduction."""
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
 WARPGROUP = 128
-SPLITS = ("none", "serial", "workspace", "cluster")
+SPLITS = ("none", "serial", "workspace")
 STEP = 16
 """Reduction steps of one instruction."""
 COORDINATE_MAX = (1 << 31) - 1
@@ -43,12 +43,14 @@ class Operand:
     """Outer indices of the tile (m or n)."""
     bk: int
     share: int
+    itemsize: int = 2
+    """Bytes of an element; 2 where it is not contiguous along the reduction."""
 
     @property
     def width(self) -> int:
         """Elements of a panel's row."""
         if self.k_major:
-            return PANEL
+            return PANEL // self.itemsize
         return next((w for w in SWIZZLES if w <= self.extent), min(SWIZZLES))
 
     @property
@@ -59,12 +61,12 @@ class Operand:
     @property
     def panels(self) -> int:
         """Panels of a tile."""
-        return self.bk // PANEL if self.k_major else -(-self.extent // self.width)
+        return self.bk // self.width if self.k_major else -(-self.extent // self.width)
 
     @property
     def swizzle(self) -> int:
         """Width of the swizzle, bytes."""
-        return SWIZZLES[self.width]
+        return PANEL if self.k_major else SWIZZLES[self.width]
 
     @property
     def panel_bytes(self) -> int:
@@ -124,81 +126,37 @@ class Operand:
         return (self.leading >> 4) << 16 | (self.stride >> 4) << 32 | mode << 62
 
 
-@dataclass(frozen=True)
-class WgmmaSpec(GemmSpec):
-    """A GEMM kernel of the wgmma family.
+class Ring:
+    """What all kernels have whose warpgroups multiply what a producer brings into a ring."""
 
-    A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, one above the other,
-    and a warp that has the copy engine fill a ring of ``stages`` stages of ``bk`` reduction steps.
-    A cluster of ``cluster_m`` x ``cluster_n`` CTAs shares what it loads: those along m a tile of B,
-    those along n one of A. The grid is bounded, and clusters walk over the tiles, in bands of
-    ``raster`` rows of (clusters') tiles.
-
-    ``split``: "none" (the plan must give one chunk), "serial" (a CTA takes one chunk after another,
-    and keeps a second set of sums), "workspace" (work is a tile and a chunk; partial sums go to the
-    workspace, and a reduce kernel adds them), or "cluster" (a cluster is ``cluster_k`` CTAs which
-    have a chunk each of one tile, and add them in shared memory). ``ctas_per_sm``: CTAs that share
-    an SM, which bounds registers and shared memory.
-    ``registers``: those of a consumer's thread after reallocation, for which the producer is a
-    warpgroup that gives up its own; 0: as launched.
-    """
-
-    layout: str
     bm: int
     bn: int
-    bk: int
     consumers: int
     stages: int
-    cluster_m: int = 1
-    cluster_n: int = 1
-    cluster_k: int = 1
-    raster: int = 8
-    split: str = "none"
-    ctas_per_sm: int = 1
-    registers: int = 0
-    dtype: str = "bf16"
-    min_arch: str = "sm_90"
-    contract: Contract = TC16
+    cluster_m: int
+    cluster_n: int
+    ctas_per_sm: int
+    registers: int
+    min_arch: str
 
-    family: ClassVar[str] = "wgmma"
-    template: ClassVar[str] = "wgmma/gemm.cu.j2"
+    if TYPE_CHECKING:
 
-    def __post_init__(self) -> None:
-        counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "cluster_k", "raster"
-        for what in (*counts, "ctas_per_sm"):
-            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        @property
+        def name(self) -> str: ...
+        @property
+        def a(self) -> Operand: ...
+        @property
+        def b(self) -> Operand: ...
+        @property
+        def shared_bytes(self) -> int: ...
+
+    def check_ring(self, accumulators: int) -> None:
+        """Raises SpecError for what does not fit; a thread has so many ``accumulators``."""
         name = self.name
-        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
-        check(self.dtype in TIERS["tc"], name, "dtype", self.dtype, TIERS["tc"])
-        check(self.min_arch == "sm_90", name, "min_arch", self.min_arch, "sm_90")
-        check(self.split in SPLITS, name, "split", self.split, SPLITS)
-        check(
-            (self.cluster_k > 1) == (self.split == "cluster"),
-            name,
-            "cluster_k is more than 1 exactly where split='cluster'",
-            self.cluster_k,
-            self.split,
-        )
-        check(
-            self.cluster_k == 1 or self.cluster_m * self.cluster_n == 1,
-            name,
-            "CTAs that share tiles, where clusters share chunks",
-            self.cluster_m * self.cluster_n,
-            1,
-        )
-        check(self.bm % self.cluster_k == 0, name, "cluster_k divides bm", self.cluster_k, self.bm)
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         check(self.consumers <= 3, name, "consumers", self.consumers, "<= 3")
         rows = 64 * self.consumers
         check(self.bm % rows == 0, name, "64 * consumers divides bm", rows, self.bm)
-        check(
-            self.bn % 16 == 0 and self.bn <= 256,
-            name,
-            "bn is a multiple of 16 up to 256",
-            self.bn,
-            256,
-        )
-        check(self.bk % PANEL == 0, name, "bk is a multiple of 64", self.bk, PANEL)
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         for operand in (self.a, self.b):
             check(
@@ -224,7 +182,7 @@ class WgmmaSpec(GemmSpec):
             self.shared_bytes,
             shared,
         )
-        needed = self.accumulators * (2 if self.split == "serial" else 1) + 48
+        needed = accumulators + 48
         available = self.registers or self.launch_registers
         check(
             needed <= available,
@@ -249,7 +207,6 @@ class WgmmaSpec(GemmSpec):
                 ">= 24",
             )
 
-    # -- derived --------------------------------------------------------------
     @property
     def slots(self) -> int:
         return self.ctas_per_sm
@@ -257,27 +214,12 @@ class WgmmaSpec(GemmSpec):
     @property
     def ctas(self) -> int:
         """CTAs of a cluster."""
-        return self.cluster_m * self.cluster_n * self.cluster_k
-
-    @property
-    def a(self) -> Operand:
-        """The tile of A."""
-        return Operand("a", self.layout[0] == "N", self.bm, self.bk, self.cluster_n)
-
-    @property
-    def b(self) -> Operand:
-        """The tile of B."""
-        return Operand("b", self.layout[1] == "T", self.bn, self.bk, self.cluster_m)
+        return self.cluster_m * self.cluster_n
 
     @property
     def fragments(self) -> int:
         """Pieces of 64 rows that a warpgroup has."""
         return self.bm // (64 * self.consumers)
-
-    @property
-    def accumulators(self) -> int:
-        """Accumulators of a consumer's thread."""
-        return self.fragments * self.bn // 2
 
     @property
     def threads(self) -> int:
@@ -303,11 +245,93 @@ class WgmmaSpec(GemmSpec):
         return self.a.bytes + self.b.bytes
 
     @property
+    def at_once(self) -> Expr:
+        """Clusters that the GPU has room for."""
+        ctas = SMS if self.slots == 1 else SMS * self.slots
+        return ctas if self.ctas == 1 else ctas // self.ctas
+
+
+@dataclass(frozen=True)
+class WgmmaSpec(Ring, GemmSpec):
+    """A GEMM kernel of the wgmma family.
+
+    A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, one above the other,
+    and a warp that has the copy engine fill a ring of ``stages`` stages of ``bk`` reduction steps.
+    A cluster of ``cluster_m`` x ``cluster_n`` CTAs shares what it loads: those along m a tile of B,
+    those along n one of A. The grid is bounded, and clusters walk over the tiles, in bands of
+    ``raster`` rows of (clusters') tiles.
+
+    ``split``: "none" (the plan must give one chunk), "serial" (a CTA takes one chunk after another,
+    and keeps a second set of sums) or "workspace" (work is a tile and a chunk; partial sums go to
+    the workspace, and a reduce kernel adds them). ``ctas_per_sm``: CTAs that share an SM, which
+    bounds registers and shared memory.
+    ``registers``: those of a consumer's thread after reallocation, for which the producer is a
+    warpgroup that gives up its own; 0: as launched.
+    """
+
+    layout: str
+    bm: int
+    bn: int
+    bk: int
+    consumers: int
+    stages: int
+    cluster_m: int = 1
+    cluster_n: int = 1
+    raster: int = 8
+    split: str = "none"
+    ctas_per_sm: int = 1
+    registers: int = 0
+    dtype: str = "bf16"
+    min_arch: str = "sm_90"
+    contract: Contract = TC16
+
+    family: ClassVar[str] = "wgmma"
+    template: ClassVar[str] = "wgmma/gemm.cu.j2"
+    in_pieces: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        counts = "bm", "bn", "bk", "consumers", "cluster_m", "cluster_n", "raster"
+        for what in (*counts, "ctas_per_sm"):
+            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        name = self.name
+        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
+        check(self.dtype in TIERS["tc"], name, "dtype", self.dtype, TIERS["tc"])
+        check(self.min_arch == "sm_90", name, "min_arch", self.min_arch, "sm_90")
+        check(self.split in SPLITS, name, "split", self.split, SPLITS)
+        check(
+            self.bn % 16 == 0 and self.bn <= 256,
+            name,
+            "bn is a multiple of 16 up to 256",
+            self.bn,
+            256,
+        )
+        check(self.bk % 64 == 0, name, "bk is a multiple of 64", self.bk, 64)
+        self.check_ring(self.accumulators * (2 if self.split == "serial" else 1))
+
+    # -- derived --------------------------------------------------------------
+    @property
+    def ctas(self) -> int:
+        return self.cluster_m * self.cluster_n
+
+    @property
+    def a(self) -> Operand:
+        """The tile of A."""
+        return Operand("a", self.layout[0] == "N", self.bm, self.bk, self.cluster_n)
+
+    @property
+    def b(self) -> Operand:
+        """The tile of B."""
+        return Operand("b", self.layout[1] == "T", self.bn, self.bk, self.cluster_m)
+
+    @property
+    def accumulators(self) -> int:
+        """Accumulators of a consumer's thread."""
+        return self.fragments * self.bn // 2
+
+    @property
     def barriers_offset(self) -> int:
         """Where the mbarriers lie in shared memory: behind the ring and the warps' exchange."""
         ring = self.stages * self.stage_bytes
-        if self.split == "cluster":
-            return max(ring, self.bm * self.pitch32)
         return ring + self.consumers * 4 * self.exchange_bytes
 
     @property
@@ -325,12 +349,8 @@ class WgmmaSpec(GemmSpec):
 
     @property
     def pitch32(self) -> int:
-        """Bytes of a row of f32 outputs there, or in the ring where the chains of a cluster meet.
-
-        8 words modulo 32, against conflicts.
-        """
-        columns = self.bn if self.split == "cluster" else 32
-        return 4 * (columns + (8 - columns) % 32)
+        """Bytes of a row of 32 f32 outputs there: 8 words modulo 32, against conflicts."""
+        return 4 * (32 + 8)
 
     @property
     def shared_bytes(self) -> int:
@@ -347,21 +367,13 @@ class WgmmaSpec(GemmSpec):
 
     @property
     def grid(self) -> Expr:
-        if self.split == "cluster":
-            return self.tiles * self.ctas
         return minimum(self.work, self.at_once) * self.ctas
-
-    @property
-    def at_once(self) -> Expr:
-        """Clusters that the GPU has room for."""
-        ctas = SMS if self.slots == 1 else SMS * self.slots
-        return ctas if self.ctas == 1 else ctas // self.ctas
 
     def launched(
         self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]
     ) -> tuple[int, int, int]:
         """Clusters that walk over tiles walk over those of all matrices, as many as fit the GPU."""
-        if self.split in ("workspace", "cluster"):
+        if self.split == "workspace":
             return super().launched(ctas, batch, environment)
         work: int = self.work.evaluate(environment) * batch[0] * batch[1]
         clusters: int = self.at_once.evaluate(environment)
@@ -394,10 +406,7 @@ class WgmmaSpec(GemmSpec):
             terms.append((CHUNK % self.bk).eq(0) | (CHUNKS <= 1))
         if self.split == "workspace":
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
-        if self.split == "cluster":
-            terms += [CHUNKS <= self.cluster_k, self.grid <= GRID_MAX]
-        else:
-            terms.append(SMS >= self.ctas)
+        terms.append(SMS >= self.ctas)
         terms += [value <= limit for _, value, limit in self.asked_bounds]
         return all_of(terms)
 
@@ -437,8 +446,8 @@ class WgmmaSpec(GemmSpec):
             f"C[M, N] = A . B in {self.dtype}, layout {self.layout}; CTA tile {self.bm} x {self.bn}"
             f" x {self.bk}, {self.threads} threads, {self.shared_bytes} bytes of shared memory",
             f"{self.consumers} consumer warpgroup(s) of {self.fragments} x m64n{self.bn}k16, "
-            f"{self.stages} stages, clusters of {self.cluster_m} x {self.cluster_n} x "
-            f"{self.cluster_k}, split: {self.split}",
+            f"{self.stages} stages, clusters of {self.cluster_m} x {self.cluster_n}, "
+            f"split: {self.split}",
             f"requires {self.requires}",
             f"grid {self.grid}",
         )

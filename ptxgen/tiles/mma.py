@@ -107,23 +107,21 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             dtype=dtype,
         )
 
-    def tile(copy: str, persistent: bool) -> MmaSpec:
-        return MmaSpec(
-            layout,
-            64,
-            64,
-            32,
-            2,
-            2,
-            4,
-            copy,
-            copy,
-            split="serial",
-            persistent=persistent,
-            ctas_per_sm=3 if copy == "plain" else 4,
-            dtype=dtype,
-        )
-
+    tile = MmaSpec(
+        layout,
+        64,
+        64,
+        32,
+        2,
+        2,
+        4,
+        "plain",
+        "plain",
+        split="serial",
+        persistent=True,
+        ctas_per_sm=3,
+        dtype=dtype,
+    )
     thin: tuple[MmaSpec, ...] = ()
     if layout[0] == "T":  # the rows of A are M elements long, which may be 2, 4 or 6
         thin = (
@@ -146,14 +144,8 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             ),
         )
     if layout == "TT":
-        return (*thin, few_rows("plain"), tile("plain", persistent=True))
-    return (
-        *thin,
-        few_rows("words"),
-        few_rows("plain"),
-        tile("words", persistent=False),
-        tile("plain", persistent=True),
-    )
+        return (*thin, few_rows("plain"), tile)
+    return (*thin, few_rows("words"), few_rows("plain"), tile)
 
 
 def specs(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
@@ -201,5 +193,6 @@ def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
     return (
         kernel(64, 64, 128, 3, 2, copiers=4, stream="ab"),
         kernel(128, 128, 64, 3, 2),
+        *((kernel(64, 32, 64, 4, 4, copy="words"),) if layout[0] == "T" else ()),  # few columns
         kernel(64, 64, 32, 4, 4, copy="plain"),
     )

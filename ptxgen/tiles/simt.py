@@ -42,10 +42,7 @@ THIN_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
     {
         "NN": lambda: (
             _gemm("NN", (2, 32, 32), (1, 2), (2, 16), (1, 1), 4, "kvector", slices=8),
-            _gemm("NN", (4, 32, 32), (1, 4), (4, 8), (1, 1), 4, "kvector", slices=8),
             _gemm("NN", (8, 16, 32), (2, 2), (4, 8), (1, 1), 4, "kvector", slices=8),
-            _gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8),
-            _gemm("NN", (16, 16, 32), (4, 4), (4, 4), (1, 1), 3, "kvector", slices=8),
         ),
         "NT": lambda: (
             _gemm("NT", (2, 16, 64), (1, 1), (2, 16), (1, 1), 3, "kvector", slices=8),
@@ -53,19 +50,17 @@ THIN_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
             _gemm("NT", (4, 16, 32), (1, 4), (4, 4), (1, 1), 4, "kvector", slices=8),
             _gemm("NT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8),
             _gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8),
-            _gemm("NT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 3, "kvector", slices=8),
         ),
-        "TN": lambda: _turned(THIN_SPLIT["NN"]),
+        "TN": lambda: (
+            *map(_turned, THIN_SPLIT["NN"]),
+            _turned(_gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8)),
+        ),
     }
 )
 
 THIN: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
     {
-        "NN": lambda: (
-            _gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"),
-            _gemm("NN", (16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "floats"),
-            _gemm("NN", (32, 128, 32), (8, 4), (4, 8), (1, 4), 4, "floats"),
-        ),
+        "NN": lambda: (_gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"),),
         "NT": lambda: (
             _gemm("NT", (1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector"),
             _gemm("NT", (4, 128, 64), (2, 2), (2, 16), (1, 4), 3, "kvector"),
@@ -73,25 +68,19 @@ THIN: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
             _gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"),
             _gemm("NT", (32, 64, 64), (4, 4), (8, 4), (1, 4), 3, "kvector"),
         ),
-        "TN": lambda: _turned(THIN["NN"]),
+        "TN": lambda: tuple(map(_turned, THIN["NN"])),
     }
 )
 
 
-def _turned(specs: tuple[SimtSpec, ...]) -> tuple[SimtSpec, ...]:
-    """The same kernels for an m-contiguous A, which is thin here and travels by single floats.
-
-    Four rows are as fast in the tiles of eight, and sixteen chunk by chunk in larger ones.
-    """
-    return tuple(
-        replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
-        for spec in specs
-        if spec.bm != 4 and (spec.split == "none" or spec.bm < 16)
-    )
+def _turned(spec: SimtSpec) -> SimtSpec:
+    """The same for an m-contiguous A, which is thin here and travels by single floats."""
+    return replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
 
 
+# Larger tiles; where a slice has all chunks, its running totals are in shared memory.
 MEDIUM_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
-    {  # largest tile first
+    {
         "NN": lambda: (
             _gemm(
                 "NN",
@@ -105,11 +94,9 @@ MEDIUM_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
                 ctas=2,
                 order="columns",
             ),
-            _gemm("NN", (32, 64, 16), (8, 8), (4, 8), (1, 1), 2, "wide", slices=8, order="columns"),
         ),
         "NT": lambda: (
             _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
-            _gemm("NT", (64, 32, 16), (8, 8), (8, 4), (1, 1), 2, "wide", slices=8),
         ),
         "TN": lambda: (_gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),),
     }
@@ -165,12 +152,28 @@ def _plain(layout: str) -> tuple[SimtSpec, ...]:
 
 def _partial(layout: str) -> tuple[SimtSpec, ...]:
     """Kernels that write partial sums; the last one takes any alignment."""
-    fast = "wide" if layout == "TN" else "floats"
     part = partial(_gemm, layout, split="workspace")
-    return (
-        part((64, 64, 32), (8, 4), (4, 8), (2, 2), 3 if layout == "TN" else 2, fast, ctas=2),
-        *((part((32, 64, 16), (4, 4), (4, 8), (2, 2), 5, fast, ctas=4),) if layout != "NT" else ()),
-        part((32, 64, 16), (4, 4), (4, 8), (2, 2), 4, "plain", ctas=4),
+    small = partial(part, (32, 64, 16), (4, 4), (4, 8), (2, 2))
+    any_alignment = small(4, "plain", ctas=4)
+    if layout == "TN":
+        large = part((64, 64, 32), (8, 4), (4, 8), (2, 2), 3, "wide", ctas=2)
+        return (large, small(5, "wide", ctas=4), any_alignment)
+    large = part((64, 64, 32), (8, 4), (4, 8), (2, 2), 2, "floats", ctas=2)
+    wide = part((64, 128, 16), (8, 8), (4, 8), (2, 2), 3, "wide", ctas=3)
+    if layout == "NT":
+        return (large, wide, any_alignment)
+    return (large, wide, small(5, "floats", ctas=4), any_alignment)
+
+
+def _narrow(layout: str) -> tuple[SimtSpec, ...]:
+    """Partial sums of many rows and few columns: B, which is small, is copied by single floats."""
+    part = partial(_gemm, layout, split="workspace")
+    return tuple(
+        replace(spec, copy_b="transpose" if layout[1] == "T" else "scalar")
+        for spec in (
+            part((128, 32, 32), (8, 4), (4, 8), (4, 1), 3, "floats", ctas=3),
+            part((128, 64, 16), (8, 8), (4, 8), (4, 1), 3, "floats", ctas=3),
+        )
     )
 
 
@@ -181,7 +184,8 @@ def _parts(layout: str) -> tuple[Route, ...]:
     large, *others = _partial(layout)
     return (
         *routes((*few, large, *others), "chunks apart, by a CTA each", REDUCE),
-        *realign.routes(large, REDUCE, operands=("a", "ab")),
+        *routes(_narrow(layout), "chunks of few columns apart, by a CTA each", REDUCE),
+        *(realign.routes(large, REDUCE, operands=("a",)) if layout == "TN" else ()),
     )
 
 
@@ -189,11 +193,9 @@ def _rows(layout: str) -> tuple[Route, ...]:
     return (
         *_parts(layout),
         *routes(THIN_SPLIT[layout], "few rows, chunks side by side"),
-        *routes(MEDIUM_SPLIT[layout], "more rows, chunks side by side"),
+        *routes(MEDIUM_SPLIT[layout], "more rows, chunks side by side or in turns"),
         *routes(THIN[layout], "few rows: the weight streams once"),
         *routes(_unsplit(layout), "one chain"),
-        *realign.routes(LARGE[layout], operands=("ab",)),
-        *realign.routes(MEDIUM_SPLIT[layout][0], operands=("ab",)),
         *routes(_plain(layout), "operands off 16 bytes"),
         last(_filler(layout)),
     )

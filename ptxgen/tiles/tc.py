@@ -5,8 +5,7 @@ order here says nothing. Regimes:
 
 - *few rows* (M <= 32): the weight streams once, through mma kernels with swapped operands;
 - wgmma kernels, on Hopper, and mma kernels: the largest tile that still gives nearly every SM one;
-- few outputs of a long reduction: clusters on Hopper, or CTAs and a reduce kernel, take a chunk
-  each;
+- few outputs of a long reduction: CTAs take a chunk each, and a reduce kernel adds them;
 - operands that no vector copy takes.
 """
 
@@ -26,10 +25,8 @@ from ptxgen.tiles.regimes import last, routes
 def _rows(layout: str, dtype: str) -> tuple[Route, ...]:
     if layout == "TT":
         return _serial(layout, dtype)
-    cluster = (wgmma.clustered(layout, dtype),)
     few = (mma.few_rows_partial(layout, dtype),)
     return (
-        *routes(cluster, "few outputs: clusters add their chunks"),
         *routes(few, "few rows of few outputs", _reduce(dtype)),
         *_parts(layout, dtype),
         *_serial(layout, dtype),
@@ -51,7 +48,7 @@ def _parts(layout: str, dtype: str) -> Iterator[Route]:
     fast, others = wgmma.partial(layout, dtype), mma.partial(layout, dtype)
     yield from routes((*fast, *others), "a long reduction: a CTA per tile and chunk", reduce)
     for kernel in fast:
-        yield from realign.routes(kernel, reduce, operands=("a", "ab"))
+        yield from realign.routes(kernel, reduce, operands=_copied(layout))
 
 
 def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
@@ -70,11 +67,16 @@ def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
 
 def _realigned(layout: str, dtype: str) -> Iterator[Route]:
     """Copies of operands off 16 bytes."""
-    for tile in (128, 256), (128, 176), (128, 128), (64, 64):
+    for tile in (128, 256), (128, 128), (64, 64):
         kernel = next(s for s in wgmma.specs(layout, dtype) if (s.bm, s.bn) == tile)
-        yield from realign.routes(kernel, operands=("a", "ab"))
+        yield from realign.routes(kernel, operands=_copied(layout))
     large = next(s for s in mma.specs(layout, dtype) if (s.bm, s.bn) == (128, 128))
     yield from realign.routes(large, operands=("ab",))
+
+
+def _copied(layout: str) -> tuple[str, ...]:
+    """Operands that are copied: both, or A alone, unless rows of both are K long."""
+    return ("ab",) if layout == "NT" else ("a", "ab")
 
 
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(

@@ -47,8 +47,8 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     large = (
         gemm((128, 256, 64), 2, 4, serial=False, registers=232, raster=16),
         gemm((128, 256, 64), 2, 4, serial=False, share=(2, 1), registers=232),
+        gemm((128, 192, 64), 2, 5, serial=False, share=(2, 1)),
         gemm((192, 192, 64), 3, 4, serial=False, registers=160),
-        gemm((192, 176, 64), 3, 4, serial=False, registers=160),
     )
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
     medium = (
@@ -63,10 +63,10 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     # At most one tile for each SM: bytes under way count.
     small = (
         gemm((64, 256, 64), 1, 5, serial=False),
-        gemm((64, 160, 64), 1, 6),
-        gemm((64, 112, 64), 1, 8),
+        *((gemm((64, 160, 64), 1, 6),) if layout == "NT" else ()),
         gemm((128, 64, 64), 2, 8),
         gemm((64, 128, 64), 1, 8),
+        gemm((64, 128, 64), 1, 8, share=(2, 1)),
         gemm((64, 64, 64), 1, 12),
         gemm((64, 32, 128), 1, 8),
         gemm((64, 16, 128), 1, 10),
@@ -89,20 +89,4 @@ def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
             dtype=dtype,
         )
         for bm, bn, stages in ((192, 192, 4), (128, 128, 6), (64, 64, 12))
-    )
-
-
-def clustered(layout: str, dtype: str) -> WgmmaSpec:
-    """The kernel whose clusters of eight add the chunks of few outputs themselves."""
-    return WgmmaSpec(
-        layout=layout,
-        bm=64,
-        bn=64,
-        bk=64,
-        consumers=1,
-        stages=6,
-        split="cluster",
-        cluster_k=8,
-        ctas_per_sm=2,
-        dtype=dtype,
     )

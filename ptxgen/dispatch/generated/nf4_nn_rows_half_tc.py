@@ -22,37 +22,15 @@ def candidates(
     operands = k * -(-n // 64) * 36
     stores = k * -(-n // 64) * 128
     operands_1 = (m + n) * k * 2
-    stores_1 = m * n * 2
+    stores_1 = chunks * m * n * 4
+    stores_2 = m * n * 2
     pieces_k_n64 = k * -(-n // 64)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 0: the weight dequantised; few outputs: clusters add their chunks
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and chunks <= 8 and tiles_64x64 * 8 <= 2147483647 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms * 2 // 8 <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_64x64x64_145e00", "wgmma", 2, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_1,
-        )
-        choice = Choice(
-            0, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_145e00"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64 * 8), (stores,),
-        )
-        yield Candidate(us, choice)
-    stores_2 = chunks * m * n * 4
     tiles_192x192 = -(-m // 192) * -(-n // 192)
-    # 1: the weight dequantised; a long reduction: a CTA per tile and chunk
+    # 0: the weight dequantised; a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_2 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+        and stores_1 <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
         and -(-(m * n) // 512) <= 2147483647
     ):
@@ -61,27 +39,29 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_192x192x64_8b73ed", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864, tiles_192x192 * k * 768, operands_1, stores_2,
+            "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
+            -(-chunk // 64), chunk * 36864,
+            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands_1,
+            stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_2, stores_2, stores_1,
+            stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            1, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_8b73ed", "reduce_bf16_128x4_9cc9ba"),
+            0, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_a0d89a", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-(pieces_k_n64 * 8) // 1024), min(tiles_192x192 * chunks, sms) * 1,
                 -(-(m * n) // 512),
-            ), (stores, stores_2),
+            ), (stores, stores_1),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 2: the weight dequantised; a long reduction: a CTA per tile and chunk
+    # 1: the weight dequantised; a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_2 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and stores_1 <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
         and -(-(m * n) // 512) <= 2147483647
     ):
@@ -90,26 +70,29 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_256900", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384, tiles_128x128 * k * 512, operands_1, stores_2,
+            "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
+            -(-chunk // 64), chunk * 16384,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_1,
+            stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_2, stores_2, stores_1,
+            stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            2, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_256900", "reduce_bf16_128x4_9cc9ba"),
+            1, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f64026", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128 * chunks, sms) * 1,
                 -(-(m * n) // 512),
-            ), (stores, stores_2),
+            ), (stores, stores_1),
         )
         yield Candidate(us, choice)
-    # 3: the weight dequantised; a long reduction: a CTA per tile and chunk
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 2: the weight dequantised; a long reduction: a CTA per tile and chunk
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores_2 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and stores_1 <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
         and -(-(m * n) // 512) <= 2147483647
     ):
@@ -118,24 +101,25 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_c9b75f", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_2,
+            "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_2, stores_2, stores_1,
+            stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            3, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_c9b75f", "reduce_bf16_128x4_9cc9ba"),
+            2, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_168fdf", "reduce_bf16_128x4_9cc9ba"),
             (
                 -(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64 * chunks, sms) * 1,
                 -(-(m * n) // 512),
-            ), (stores, stores_2),
+            ), (stores, stores_1),
         )
         yield Candidate(us, choice)
-    # 4: the weight dequantised; a long reduction: a CTA per tile and chunk
+    # 3: the weight dequantised; a long reduction: a CTA per tile and chunk
     if (
-        stores <= 1073741824 and align_a >= 16 and stores_2 <= 268435456
+        stores <= 1073741824 and align_a >= 16 and stores_1 <= 268435456
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -144,21 +128,22 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x128_1f5afd", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_2,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_2, stores_2, stores_1,
+            stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            4, ("nf4_bf16_531262", "mma_nn_bf16_64x64x128_1f5afd", "reduce_bf16_128x4_9cc9ba"),
+            3, ("nf4_bf16_531262", "mma_nn_bf16_64x64x128_1f5afd", "reduce_bf16_128x4_9cc9ba"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (stores, stores_2),
+            (stores, stores_1),
         )
         yield Candidate(us, choice)
-    # 5: the weight dequantised; a long reduction: a CTA per tile and chunk
+    # 4: the weight dequantised; a long reduction: a CTA per tile and chunk
     if (
-        stores <= 1073741824 and align_a >= 16 and stores_2 <= 268435456
+        stores <= 1073741824 and align_a >= 16 and stores_1 <= 268435456
         and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -167,21 +152,22 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_128x128x64_d74e2e", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * 512, operands_1, stores_2,
+            chunk * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_2, stores_2, stores_1,
+            stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            5, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_d74e2e", "reduce_bf16_128x4_9cc9ba"),
+            4, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_d74e2e", "reduce_bf16_128x4_9cc9ba"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128 * chunks, -(-(m * n) // 512)),
-            (stores, stores_2),
+            (stores, stores_1),
         )
         yield Candidate(us, choice)
-    # 6: the weight dequantised; a long reduction: a CTA per tile and chunk
+    # 5: the weight dequantised; a long reduction: a CTA per tile and chunk
     if (
-        stores <= 1073741824 and stores_2 <= 268435456 and tiles_64x64 * chunks <= 2147483647
+        stores <= 1073741824 and stores_1 <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
@@ -190,20 +176,21 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x32_721827", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * 256, operands_1, stores_2,
+            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            operands_1, stores_1,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores_2, stores_2, stores_1,
+            stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            6, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_721827", "reduce_bf16_128x4_9cc9ba"),
+            5, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_721827", "reduce_bf16_128x4_9cc9ba"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64 * chunks, -(-(m * n) // 512)),
-            (stores, stores_2),
+            (stores, stores_1),
         )
         yield Candidate(us, choice)
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 7: the weight dequantised; few rows: the weight streams once
+    # 6: the weight dequantised; few rows: the weight streams once
     if (
         stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
         and tiles_32x32 <= 2147483647
@@ -214,15 +201,16 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_32x32x128_5486ce", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * 128, operands_1, stores_1,
+            tiles_32x32 * k * (128 + min(k % 16, 1) * 64 + min(n % 16, 1) * 64), operands_1,
+            stores_2,
         )
         choice = Choice(
-            7, ("nf4_bf16_531262", "mma_nn_bf16_32x32x128_5486ce"),
+            6, ("nf4_bf16_531262", "mma_nn_bf16_32x32x128_5486ce"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_32x32), (stores,),
         )
         yield Candidate(us, choice)
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 8: the weight dequantised; few rows: the weight streams once
+    # 7: the weight dequantised; few rows: the weight streams once
     if (
         arch in SOME_1
         and stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
@@ -234,15 +222,16 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_32x64x128_868388", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * 192, operands_1, stores_1,
+            tiles_32x64 * k * (192 + min(k % 16, 1) * 64 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
-            8, ("nf4_bf16_531262", "mma_nn_bf16_32x64x128_868388"),
+            7, ("nf4_bf16_531262", "mma_nn_bf16_32x64x128_868388"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_32x64), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 9: the weight dequantised; few rows: the weight streams once
+    # 8: the weight dequantised; few rows: the weight streams once
     if (
         arch in SOME_1
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -254,15 +243,16 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x128x64_0a56ed", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands_1, stores_1,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
-            9, ("nf4_bf16_531262", "mma_nn_bf16_64x128x64_0a56ed"),
+            8, ("nf4_bf16_531262", "mma_nn_bf16_64x128x64_0a56ed"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x128), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 10: the weight dequantised; many rows, by wgmma
+    # 9: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -274,16 +264,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_ace7f9", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * 768, operands_1, stores_1,
+            "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            operands_1, stores_2,
         )
         choice = Choice(
-            10, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_ace7f9"),
+            9, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 11: the weight dequantised; many rows, by wgmma
+    # 10: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -295,12 +286,35 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x256x64_6aec84", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * 1024, operands_1, stores_1,
+            "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
+            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
+            operands_1, stores_2,
         )
         choice = Choice(
-            11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_6aec84"),
+            10, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores,),
+        )
+        yield Candidate(us, choice)
+    tiles_256x192 = -(-m // 256) * -(-n // 192)
+    # 11: the weight dequantised; many rows, by wgmma
+    if (
+        arch in SOME_0
+        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
+        and m + 256 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_256x192 + sms // 2 <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
+            operands, stores,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x192x64_abc7eb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
+            k * 24576, tiles_256x192 * k * (896 + min(k % 16, 1) * 512 + min(n % 16, 1) * 384),
+            operands_1, stores_2,
+        )
+        choice = Choice(
+            11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x192x64_abc7eb"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x192, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
     # 12: the weight dequantised; many rows, by wgmma
@@ -315,37 +329,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_192x192x64_96475d", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * 768, operands_1, stores_1,
+            "wgmma_nn_bf16_192x192x64_0577ba", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
+            k * 36864, tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384),
+            operands_1, stores_2,
         )
         choice = Choice(
-            12, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_96475d"),
+            12, ("nf4_bf16_531262", "wgmma_nn_bf16_192x192x64_0577ba"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_192x192, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    tiles_192x176 = -(-m // 192) * -(-n // 176)
-    # 13: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
-        and m + 192 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x176 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_192x176x64_22de42", "wgmma", 1, sms, tiles_192x176, -(-k // 64),
-            k * 33792, tiles_192x176 * k * 736, operands_1, stores_1,
-        )
-        choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nn_bf16_192x176x64_22de42"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_192x176, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
     tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 14: the weight dequantised; many rows, by wgmma
+    # 13: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -357,16 +351,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_192x128x64_bff2bf", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * 896, operands_1, stores_1,
+            "wgmma_nn_bf16_192x128x64_8014f7", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
+            k * 24576, tiles_192x256 * k * (896 + min(k % 16, 1) * 384 + min(n % 16, 1) * 512),
+            operands_1, stores_2,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nn_bf16_192x128x64_bff2bf"),
+            13, ("nf4_bf16_531262", "wgmma_nn_bf16_192x128x64_8014f7"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_192x256, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 15: the weight dequantised; many rows, by wgmma
+    # 14: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -378,16 +373,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x224x64_c3d196", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * 704, operands_1, stores_1,
+            "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
+            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
+            operands_1, stores_2,
         )
         choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_c3d196"),
+            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x176 = -(-m // 128) * -(-n // 176)
-    # 16: the weight dequantised; many rows, by wgmma
+    # 15: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -399,16 +395,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x176x64_6fb880", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * 608, operands_1, stores_1,
+            "wgmma_nn_bf16_128x176x64_5c5403", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
+            k * 22528, tiles_128x176 * k * (608 + min(k % 16, 1) * 256 + min(n % 16, 1) * 352),
+            operands_1, stores_2,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nn_bf16_128x176x64_6fb880"),
+            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x176x64_5c5403"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x176, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 17: the weight dequantised; many rows, by wgmma
+    # 16: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
@@ -420,15 +417,16 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x160x64_288fc0", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * 832, operands_1, stores_1,
+            "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
+            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
+            operands_1, stores_2,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_288fc0"),
+            16, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores,),
         )
         yield Candidate(us, choice)
-    # 18: the weight dequantised; many rows, by wgmma
+    # 17: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -440,16 +438,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x128x64_2624af", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * 512, operands_1, stores_1,
+            "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands_1, stores_2,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_2624af"),
+            17, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 19: the weight dequantised; many rows, by wgmma
+    # 18: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -461,16 +460,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x112x64_114409", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * 480, operands_1, stores_1,
+            "wgmma_nn_bf16_128x112x64_6ae37f", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
+            k * 14336, tiles_128x112 * k * (480 + min(k % 16, 1) * 256 + min(n % 16, 1) * 224),
+            operands_1, stores_2,
         )
         choice = Choice(
-            19, ("nf4_bf16_531262", "wgmma_nn_bf16_128x112x64_114409"),
+            18, ("nf4_bf16_531262", "wgmma_nn_bf16_128x112x64_6ae37f"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x112, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x256 = -(-m // 64) * -(-n // 256)
-    # 20: the weight dequantised; many rows, by wgmma
+    # 19: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -482,58 +482,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x256x64_cfa40a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * 640, operands_1, stores_1,
+            "wgmma_nn_bf16_64x256x64_8f2f4a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
+            tiles_64x256 * k * (640 + min(k % 16, 1) * 128 + min(n % 16, 1) * 512), operands_1,
+            stores_2,
         )
         choice = Choice(
-            20, ("nf4_bf16_531262", "wgmma_nn_bf16_64x256x64_cfa40a"),
+            19, ("nf4_bf16_531262", "wgmma_nn_bf16_64x256x64_8f2f4a"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x256, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    tiles_64x160 = -(-m // 64) * -(-n // 160)
-    # 21: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 64 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x160 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_64x160x64_24ba19", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
-            tiles_64x160 * k * 448, operands_1, stores_1,
-        )
-        choice = Choice(
-            21, ("nf4_bf16_531262", "wgmma_nn_bf16_64x160x64_24ba19"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x160, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_64x112 = -(-m // 64) * -(-n // 112)
-    # 22: the weight dequantised; many rows, by wgmma
-    if (
-        arch in SOME_0
-        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 64 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x112 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "wgmma_nn_bf16_64x112x64_a3dd26", "wgmma", 1, sms, tiles_64x112, -(-k // 64), k * 7168,
-            tiles_64x112 * k * 352, operands_1, stores_1,
-        )
-        choice = Choice(
-            22, ("nf4_bf16_531262", "wgmma_nn_bf16_64x112x64_a3dd26"),
-            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x112, sms) * 1), (stores,),
-        )
-        yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 23: the weight dequantised; many rows, by wgmma
+    # 20: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -545,15 +504,16 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_128x64x64_22d026", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * 384, operands_1, stores_1,
+            "wgmma_nn_bf16_128x64x64_0dad98", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
+            tiles_128x64 * k * (384 + min(k % 16, 1) * 256 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
-            23, ("nf4_bf16_531262", "wgmma_nn_bf16_128x64x64_22d026"),
+            20, ("nf4_bf16_531262", "wgmma_nn_bf16_128x64x64_0dad98"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 24: the weight dequantised; many rows, by wgmma
+    # 21: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -565,15 +525,37 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x128x64_bf6814", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * 384, operands_1, stores_1,
+            "wgmma_nn_bf16_64x128x64_53820a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
+            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
-            24, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_bf6814"),
+            21, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_53820a"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x128, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 25: the weight dequantised; many rows, by wgmma
+    # 22: the weight dequantised; many rows, by wgmma
+    if (
+        arch in SOME_0
+        and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
+        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x128 + sms // 2 <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
+            operands, stores,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x128x64_f0b5aa", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
+            k * 8192, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands_1, stores_2,
+        )
+        choice = Choice(
+            22, ("nf4_bf16_531262", "wgmma_nn_bf16_64x128x64_f0b5aa"),
+            (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms // 2) * 2), (stores,),
+        )
+        yield Candidate(us, choice)
+    # 23: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -585,16 +567,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x64x64_c3e664", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_1,
+            "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
-            25, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_c3e664"),
+            23, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 26: the weight dequantised; many rows, by wgmma
+    # 24: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
@@ -606,16 +589,17 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x32x128_a8a071", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * 192, operands_1, stores_1,
+            "wgmma_nn_bf16_64x32x128_13bd40", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            tiles_64x32 * k * (192 + min(k % 16, 1) * 128 + min(n % 16, 1) * 64), operands_1,
+            stores_2,
         )
         choice = Choice(
-            26, ("nf4_bf16_531262", "wgmma_nn_bf16_64x32x128_a8a071"),
+            24, ("nf4_bf16_531262", "wgmma_nn_bf16_64x32x128_13bd40"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x32, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 27: the weight dequantised; many rows, by wgmma
+    # 25: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_0
         and stores <= 1073741824 and align_a >= 16 and (chunk % 128 == 0 or chunks <= 1)
@@ -627,15 +611,16 @@ def candidates(
             operands, stores,
         )
         us += time(
-            "wgmma_nn_bf16_64x16x128_c2c85c", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * 160, operands_1, stores_1,
+            "wgmma_nn_bf16_64x16x128_a58e3f", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
+            tiles_64x16 * k * (160 + min(k % 16, 1) * 128 + min(n % 16, 1) * 32), operands_1,
+            stores_2,
         )
         choice = Choice(
-            27, ("nf4_bf16_531262", "wgmma_nn_bf16_64x16x128_c2c85c"),
+            25, ("nf4_bf16_531262", "wgmma_nn_bf16_64x16x128_a58e3f"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x16, sms) * 1), (stores,),
         )
         yield Candidate(us, choice)
-    # 28: the weight dequantised; many rows, by mma
+    # 26: the weight dequantised; many rows, by mma
     if (
         stores <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -646,14 +631,15 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_1,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
-            28, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
+            26, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores,),
         )
         yield Candidate(us, choice)
-    # 29: the weight dequantised; many rows, by mma
+    # 27: the weight dequantised; many rows, by mma
     if stores <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
@@ -661,32 +647,15 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * 512, operands_1, stores_1,
+            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_1,
+            stores_2,
         )
         choice = Choice(
-            29, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
+            27, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores,),
         )
         yield Candidate(us, choice)
-    # 30: the weight dequantised; operands off 16 bytes
-    if (
-        stores <= 1073741824 and align_a >= 4 and (chunk % 32 == 0 or chunks <= 1)
-        and tiles_64x64 <= 2147483647
-    ):
-        us = time(
-            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "mma_nn_bf16_64x64x32_504cf0", "mma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_1,
-        )
-        choice = Choice(
-            30, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_504cf0"),
-            (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 31: the weight dequantised; everything else: any size, alignment and plan
+    # 28: the weight dequantised; everything else: any size, alignment and plan
     if stores <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands,
@@ -694,10 +663,11 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * 256, operands_1, stores_1,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_1,
+            stores_2,
         )
         choice = Choice(
-            31, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
+            28, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores,),
         )
         yield Candidate(us, choice)

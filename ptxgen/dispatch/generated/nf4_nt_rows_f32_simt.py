@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-
 
 def candidates(
     arch: str, m: int, n: int, k: int, sms: int, align_a: int, time: Time
@@ -48,8 +46,32 @@ def candidates(
             (stores, stores_1),
         )
         yield Candidate(us, choice)
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 1: the weight dequantised; chunks apart, by a CTA each
+    if (
+        stores <= 1073741824 and align_a >= 16 and stores_1 <= 268435456
+        and tiles_64x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
+            operands, stores,
+        )
+        us += time(
+            "simt_nt_f32_64x128x16_fce8ad", "fma", 3, sms, tiles_64x128 * chunks, -(-chunk // 16),
+            chunk * 8192, tiles_64x128 * k * 768, operands_1, stores_1,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores_2,
+        )
+        choice = Choice(
+            1, ("nf4_f32_bbca54", "simt_nt_f32_64x128x16_fce8ad", "reduce_f32_128x4_ab14e2"),
+            (-(-(pieces_n_k64 * 8) // 1024), tiles_64x128 * chunks, -(-(m * n) // 512)),
+            (stores, stores_1),
+        )
+        yield Candidate(us, choice)
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 2: the weight dequantised; chunks apart, by a CTA each
     if (
         stores <= 1073741824 and stores_1 <= 268435456 and tiles_32x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -67,31 +89,62 @@ def candidates(
             stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            1, ("nf4_f32_bbca54", "simt_nt_f32_32x64x16_b8a3af", "reduce_f32_128x4_ab14e2"),
+            2, ("nf4_f32_bbca54", "simt_nt_f32_32x64x16_b8a3af", "reduce_f32_128x4_ab14e2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_32x64 * chunks, -(-(m * n) // 512)),
             (stores, stores_1),
         )
         yield Candidate(us, choice)
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
-    # 2: the weight dequantised; few rows, chunks side by side
-    if arch in SOME_0 and stores <= 1073741824 and align_a >= 16 and tiles_32x32 <= 2147483647:
+    tiles_128x32 = -(-m // 128) * -(-n // 32)
+    # 3: the weight dequantised; chunks of few columns apart, by a CTA each
+    if (
+        stores <= 1073741824 and stores_1 <= 268435456 and tiles_128x32 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
             operands, stores,
         )
         us += time(
-            "simt_nt_f32_32x32x16_a1b22c", "fma", 1, sms, tiles_32x32, tiles_chunk16_chunks8,
-            k * 1024, tiles_32x32 * k * 256, operands_1, stores_2,
+            "simt_nt_f32_128x32x32_047ab5", "fma", 3, sms, tiles_128x32 * chunks, -(-chunk // 32),
+            chunk * 4096, tiles_128x32 * k * 640, operands_1, stores_1,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores_2,
         )
         choice = Choice(
-            2, ("nf4_f32_bbca54", "simt_nt_f32_32x32x16_a1b22c"),
-            (-(-(pieces_n_k64 * 8) // 1024), tiles_32x32), (stores,),
+            3, ("nf4_f32_bbca54", "simt_nt_f32_128x32x32_047ab5", "reduce_f32_128x4_ab14e2"),
+            (-(-(pieces_n_k64 * 8) // 1024), tiles_128x32 * chunks, -(-(m * n) // 512)),
+            (stores, stores_1),
+        )
+        yield Candidate(us, choice)
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 4: the weight dequantised; chunks of few columns apart, by a CTA each
+    if (
+        stores <= 1073741824 and stores_1 <= 268435456 and tiles_128x64 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
+            operands, stores,
+        )
+        us += time(
+            "simt_nt_f32_128x64x16_04a5e7", "fma", 3, sms, tiles_128x64 * chunks, -(-chunk // 16),
+            chunk * 8192, tiles_128x64 * k * 768, operands_1, stores_1,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores_1, stores_1, stores_2,
+        )
+        choice = Choice(
+            4, ("nf4_f32_bbca54", "simt_nt_f32_128x64x16_04a5e7", "reduce_f32_128x4_ab14e2"),
+            (-(-(pieces_n_k64 * 8) // 1024), tiles_128x64 * chunks, -(-(m * n) // 512)),
+            (stores, stores_1),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     tiles_chunk8_chunks1 = -(-chunk // 8) * -(-chunks // 1)
-    # 3: the weight dequantised; more rows, chunks side by side
+    # 5: the weight dequantised; more rows, chunks side by side or in turns
     if stores <= 1073741824 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -102,27 +155,11 @@ def candidates(
             k * 16384, tiles_128x128 * k * 1024, operands_1, stores_2,
         )
         choice = Choice(
-            3, ("nf4_f32_bbca54", "simt_nt_f32_128x128x8_53a33f"),
+            5, ("nf4_f32_bbca54", "simt_nt_f32_128x128x8_53a33f"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores,),
         )
         yield Candidate(us, choice)
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 4: the weight dequantised; more rows, chunks side by side
-    if arch in SOME_0 and stores <= 1073741824 and align_a >= 16 and tiles_64x32 <= 2147483647:
-        us = time(
-            "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
-            operands, stores,
-        )
-        us += time(
-            "simt_nt_f32_64x32x16_28ea58", "fma", 1, sms, tiles_64x32, tiles_chunk16_chunks8,
-            k * 2048, tiles_64x32 * k * 384, operands_1, stores_2,
-        )
-        choice = Choice(
-            4, ("nf4_f32_bbca54", "simt_nt_f32_64x32x16_28ea58"),
-            (-(-(pieces_n_k64 * 8) // 1024), tiles_64x32), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 5: the weight dequantised; few rows: the weight streams once
+    # 6: the weight dequantised; few rows: the weight streams once
     if stores <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -133,11 +170,11 @@ def candidates(
             tiles_32x64 * k * 384, operands_1, stores_2,
         )
         choice = Choice(
-            5, ("nf4_f32_bbca54", "simt_nt_f32_32x64x64_f14538"),
+            6, ("nf4_f32_bbca54", "simt_nt_f32_32x64x64_f14538"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_32x64), (stores,),
         )
         yield Candidate(us, choice)
-    # 6: the weight dequantised; one chain
+    # 7: the weight dequantised; one chain
     if stores <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -148,11 +185,11 @@ def candidates(
             tiles_128x128 * k * 1024, operands_1, stores_2,
         )
         choice = Choice(
-            6, ("nf4_f32_bbca54", "simt_nt_f32_128x128x16_4c223b"),
+            7, ("nf4_f32_bbca54", "simt_nt_f32_128x128x16_4c223b"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores,),
         )
         yield Candidate(us, choice)
-    # 7: the weight dequantised; one chain
+    # 8: the weight dequantised; one chain
     if stores <= 1073741824 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -163,11 +200,11 @@ def candidates(
             tiles_128x128 * k * 1024, operands_1, stores_2,
         )
         choice = Choice(
-            7, ("nf4_f32_bbca54", "simt_nt_f32_128x128x8_f09607"),
+            8, ("nf4_f32_bbca54", "simt_nt_f32_128x128x8_f09607"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores,),
         )
         yield Candidate(us, choice)
-    # 8: the weight dequantised; one chain
+    # 9: the weight dequantised; one chain
     if stores <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -178,11 +215,11 @@ def candidates(
             tiles_64x64 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            8, ("nf4_f32_bbca54", "simt_nt_f32_64x64x16_70a1a6"),
+            9, ("nf4_f32_bbca54", "simt_nt_f32_64x64x16_70a1a6"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores,),
         )
         yield Candidate(us, choice)
-    # 9: the weight dequantised; one chain
+    # 10: the weight dequantised; one chain
     if stores <= 1073741824 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -193,12 +230,12 @@ def candidates(
             tiles_32x64 * k * 384, operands_1, stores_2,
         )
         choice = Choice(
-            9, ("nf4_f32_bbca54", "simt_nt_f32_32x64x16_2f350c"),
+            10, ("nf4_f32_bbca54", "simt_nt_f32_32x64x16_2f350c"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_32x64), (stores,),
         )
         yield Candidate(us, choice)
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 10: the weight dequantised; everything else: any size, alignment and plan
+    # 11: the weight dequantised; everything else: any size, alignment and plan
     if stores <= 1073741824:
         us = time(
             "nf4_f32_bbca54", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands,
@@ -209,7 +246,7 @@ def candidates(
             k * 4096, tiles_64x64 * k * 512, operands_1, stores_2,
         )
         choice = Choice(
-            10, ("nf4_f32_bbca54", "simt_nt_f32_64x64x16_d651fe"),
+            11, ("nf4_f32_bbca54", "simt_nt_f32_64x64x16_d651fe"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores,),
         )
         yield Candidate(us, choice)

@@ -20,8 +20,9 @@ SAYS = {
     "own_kernel": "registers=",
     "decode_invariance": "the logits do not depend on the batch",
     "train_twice": "identical losses and weights",
+    "qlora": "identical losses and weights in",
 }
-# These need PyTorch and a GPU, and say so where there is none.
+# These need PyTorch and a GPU, and say so where there is none. (qlora needs PyTorch alone.)
 NEEDS_TORCH = ("decode_invariance", "train_twice")
 
 
@@ -52,6 +53,9 @@ def test_example(name: str) -> None:
     output = run(name)
     if name in NEEDS_TORCH and "needs PyTorch and an NVIDIA GPU" in output:
         assert ptxgen.devices()[0].kind == "cpu" or importlib.util.find_spec("torch") is None
+        return
+    if name == "qlora" and importlib.util.find_spec("torch") is None:
+        assert "needs PyTorch;" in output
         return
     assert SAYS[name] in output
     if name in ("quickstart", "batch_invariance"):

@@ -319,16 +319,7 @@ class _Bench:
 
 
 def _print(rows: Sequence[Row], surroundings: results.Environment, *, brief: bool) -> None:
-    e = surroundings
-    emit(
-        f"{e.gpu}, {e.sms} SMs, driver {e.driver}, CUDA {e.cuda}, torch {e.torch}, "
-        f"ptxgen {e.ptxgen} at {e.commit}, {e.date}"
-    )
-    clocks = f"{e.clock_sm_mhz or '?'} and {e.clock_memory_mhz or '?'} MHz (SM, memory, under load)"
-    emit(
-        f"clocks {clocks}; limits {e.bandwidth_limit / 1e12:.2f} TB/s and "
-        f"{e.flops_limit / 1e12:.1f} TF/s, {e.limits_source}; cold L2, medians"
-    )
+    emit(results.heading(surroundings))
     if not brief:
         emit()
         emit(results.case_table(rows))
@@ -342,7 +333,9 @@ def _print(rows: Sequence[Row], surroundings: results.Environment, *, brief: boo
         emit(results.summary_table(results.summarise(named)))
     for peer in dict.fromkeys(r.peer for r in drawn):
         _print_spread(
-            f"{peer} time / ours, seed {e.seed}", [r for r in drawn if r.peer == peer], bands.RATIO
+            f"{peer} time / ours, seed {surroundings.seed}",
+            [r for r in drawn if r.peer == peer],
+            bands.RATIO,
         )
     if judged := bands.judged(rows):
         _print_spread("chosen kernel's time / the best one's", judged, bands.REGRET)

@@ -341,22 +341,23 @@ def repetitions(expected_us: float, budget_ms: float, least: int, most: int) -> 
 
 
 # -- limits and surroundings -------------------------------------------------------
-_FFMA = r"""
-// Eight warps a CTA, 32 independent chains a thread: as many FFMAs as an SM can issue.
-extern "C" __global__ void __launch_bounds__(256) ffma_peak(float* out, unsigned rounds) {
-    float acc[32], x = threadIdx.x * 1e-3f, y = x + 1.0f;
+_FMA = r"""
+// Eight warps a CTA, 32 independent chains a thread: as many FMAs as an SM can issue.
+extern "C" __global__ void __launch_bounds__(256) fma_peak(REAL* out, unsigned rounds) {
+    REAL acc[32], x = threadIdx.x * REAL(1e-3), y = x + REAL(1);
     for (int i = 0; i < 32; ++i) acc[i] = i * x;
     for (unsigned r = 0; r < rounds; ++r) {
 #pragma unroll
         for (int j = 0; j < 8; ++j)
 #pragma unroll
-            for (int i = 0; i < 32; ++i) acc[i] = __fmaf_rn(acc[i], x, y);
+            for (int i = 0; i < 32; ++i) acc[i] = FMA(acc[i], x, y);
     }
-    float sum = 0.0f;
+    REAL sum = 0;
     for (int i = 0; i < 32; ++i) sum += acc[i];
     out[blockIdx.x * 256 + threadIdx.x] = sum;
 }
 """
+_REAL = {"simt": ("float", "__fmaf_rn"), "f64": ("double", "__fma_rn")}
 
 
 @functools.cache
@@ -367,7 +368,7 @@ def limits(torch: Any, tier: str = "simt") -> Limits:
 
 
 def measure_limits(torch: Any, tier: str = "simt") -> Limits:
-    """A large copy, and independent FFMAs on every SM, or a large product of bf16."""
+    """A large copy, and independent FMAs (f32, or f64) on every SM, or a large bf16 product."""
     import struct
 
     from ptxgen.build.compile import compile_cubin
@@ -386,9 +387,11 @@ def measure_limits(torch: Any, tier: str = "simt") -> Limits:
 
     device = get_device("cuda")
     grid, rounds = 4 * device.sms, 4000
-    out = torch.empty(256 * grid, device="cuda")
-    cubin = compile_cubin(_FFMA, name="ffma_peak", arch=device.arch).image
-    function = device.load(cubin, "ffma_peak")
+    real, fma = _REAL[tier]
+    out = torch.empty(256 * grid, device="cuda", dtype=torch.float64)
+    source = f"#define REAL {real}\n#define FMA {fma}\n{_FMA}"
+    cubin = compile_cubin(source, name="fma_peak", arch=device.arch).image
+    function = device.load(cubin, "fma_peak")
     params = struct.pack("<QI", out.data_ptr(), rounds)
     peak = _best_us(
         torch,

@@ -257,6 +257,18 @@ def _summary(peer: str, group: str, layout: str, rows: list[Row]) -> Summary:
 
 
 # -- text -------------------------------------------------------------------------
+def heading(environment: Environment) -> str:
+    """Where a run was made, in two lines."""
+    e = environment
+    return (
+        f"{e.gpu}, {e.sms} SMs, driver {e.driver}, CUDA {e.cuda}, torch {e.torch}, "
+        f"ptxgen {e.ptxgen} at {e.commit}, {e.date}\n"
+        f"clocks {e.clock_sm_mhz or '?'} and {e.clock_memory_mhz or '?'} MHz (SM, memory, under "
+        f"load); limits {e.bandwidth_limit / 1e12:.2f} TB/s and {e.flops_limit / 1e12:.1f} TF/s, "
+        f"{e.limits_source}; cold L2, medians"
+    )
+
+
 def case_table(rows: Sequence[Row]) -> str:
     """One line per case: ours, each peer and its ratio, the rate, and the share of the limit.
 

@@ -120,7 +120,8 @@ class Signature:
                         f"{name} has shape {list(shape)}, so {dim} = {size}; takes a multiple of "
                         f"{packing[dim]}, which are packed together"
                     )
-                if size > DIM_MAX:
+                # A compiler's symbolic size is no int: bounded here, it would bound the program.
+                if isinstance(size, int) and size > DIM_MAX:
                     raise ShapeError(
                         f"{name} has shape {list(shape)}, so {dim} = {size}; takes at most "
                         f"{DIM_MAX}"

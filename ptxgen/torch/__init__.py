@@ -1,9 +1,10 @@
 """PyTorch: the library's products with autograd, autocast and ``torch.compile``.
 
 :func:`linear`, :func:`matmul`, :func:`bmm` and :func:`baddbmm` are functions; :class:`Linear` is
-``nn.Linear`` made of them, and :func:`convert` puts it into a model; :class:`batch_invariant`
-serves the products of code that nobody can touch. Every other operation with gradients is here by
-its name (:func:`logsumexp`). Underneath are custom operators, ``torch.ops.ptxgen``.
+``nn.Linear`` made of them, :class:`NF4Linear` one with a frozen weight of 4 bits, and
+:func:`convert` puts either into a model; :class:`batch_invariant` serves the products of code that
+nobody can touch. Every other operation with gradients is here by its name (:func:`logsumexp`).
+Underneath are custom operators, ``torch.ops.ptxgen``.
 
 Nothing else in ptxgen imports this, or torch.
 """
@@ -14,18 +15,21 @@ from typing import Any
 
 from ptxgen.torch import operators as _operators  # noqa: F401 - registers torch.ops.ptxgen
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul
-from ptxgen.torch.module import Conversion, Linear, convert
+from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
+from ptxgen.torch.nf4 import nf4_linear
 from ptxgen.torch.serve import batch_invariant
 
 __all__ = [
     "Conversion",
     "Linear",
+    "NF4Linear",
     "baddbmm",
     "batch_invariant",
     "bmm",
     "convert",
     "linear",
     "matmul",
+    "nf4_linear",
 ]
 
 

@@ -34,7 +34,7 @@ _is_grad_enabled = torch.is_grad_enabled
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _transforms = torch._C._are_functorch_transforms_active
 _tracing = torch._C._is_tracing
-_any_autocast = torch._C._is_any_autocast_enabled
+any_autocast = torch._C._is_any_autocast_enabled
 
 
 def linear(
@@ -67,20 +67,20 @@ def linear(
 
     Raises what :func:`ptxgen.linear` raises.
     """
-    wanted = _gradient_wanted(x, w, bias)
+    wanted = gradient_wanted(x, w, bias)
     if wanted is None:
-        sums = _main_grad(w), _main_grad(bias)
+        sums = main_grad_of(w), main_grad_of(bias)
         options = layout, tier, activation, out_dtype, None, *sums  # the operator minds autocast
         found: torch.Tensor = torch.ops.ptxgen.linear(x, w, bias, *options)
         return found
     dtype = None
-    if _any_autocast():
+    if any_autocast():
         x, bias, dtype = autocast(x, bias)
     if not wanted:
         return compute_linear(x, w, bias, layout, tier, activation, out_dtype, dtype)
     sum_w = sum_bias = None
     if hasattr(w, "main_grad") or hasattr(bias, "main_grad"):
-        sum_w, sum_bias = _main_grad(w), _main_grad(bias)
+        sum_w, sum_bias = main_grad_of(w), main_grad_of(bias)
     found = _recorded(x, w, bias, (layout, tier, activation, out_dtype, dtype, sum_w, sum_bias))
     return found
 
@@ -138,7 +138,7 @@ def baddbmm(
     """
     check_batches(a, b, "a", "b")
     a, b = _autocast_factors(a, b)
-    wanted = _gradient_wanted(a, b, input)
+    wanted = gradient_wanted(a, b, input)
     given = input, a, b, beta, alpha, tier, out_dtype
     if wanted is None:
         found: torch.Tensor = torch.ops.ptxgen.baddbmm(*given)
@@ -156,14 +156,14 @@ def check_batches(a: torch.Tensor, b: torch.Tensor, first: str, second: str) -> 
 
 
 def _autocast_factors(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    if _any_autocast() and torch.is_autocast_enabled(a.device.type):
+    if any_autocast() and torch.is_autocast_enabled(a.device.type):
         dtype = torch.get_autocast_dtype(a.device.type)
         return rounded(a, dtype), rounded(b, dtype)
     return a, b
 
 
 # -- which way ----------------------------------------------------------------------------
-def _gradient_wanted(
+def gradient_wanted(
     a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None = None
 ) -> bool | None:
     """Whether autograd must record a product; None if it has to be shown as an operator."""
@@ -197,7 +197,7 @@ def product(
     a: torch.Tensor, b: torch.Tensor, tier: str, out_dtype: torch.dtype | None
 ) -> torch.Tensor:
     """:func:`matmul`, whatever autocast says."""
-    wanted = _gradient_wanted(a, b)
+    wanted = gradient_wanted(a, b)
     if wanted is None:
         found: torch.Tensor = torch.ops.ptxgen.matmul(a, b, tier, out_dtype)
         return found
@@ -208,7 +208,7 @@ def dgrad(
     dy: torch.Tensor, w: torch.Tensor, layout: str, tier: str, out_dtype: torch.dtype | None = None
 ) -> torch.Tensor:
     """:func:`ptxgen.linear_dgrad`, with gradients."""
-    wanted = _gradient_wanted(dy, w)
+    wanted = gradient_wanted(dy, w)
     if wanted is None:
         found: torch.Tensor = torch.ops.ptxgen.linear_dgrad(dy, w, layout, tier, out_dtype)
         return found
@@ -219,7 +219,7 @@ def wgrad(
     x: torch.Tensor, dy: torch.Tensor, layout: str, tier: str, out_dtype: torch.dtype | None = None
 ) -> torch.Tensor:
     """:func:`ptxgen.linear_wgrad`, with gradients."""
-    wanted = _gradient_wanted(x, dy)
+    wanted = gradient_wanted(x, dy)
     if wanted is None:
         found: torch.Tensor = torch.ops.ptxgen.linear_wgrad(x, dy, layout, tier, out_dtype)
         return found
@@ -230,7 +230,7 @@ def accumulate(
     x: torch.Tensor, dy: torch.Tensor, out: torch.Tensor, layout: str, tier: str
 ) -> None:
     """``out += xᵀ · dy``. Raises GradError where autograd would have to record it."""
-    if _gradient_wanted(x, dy) is None:
+    if gradient_wanted(x, dy) is None:
         torch.ops.ptxgen.linear_wgrad_(x, dy, out, layout, tier)
     else:
         compute_accumulate(x, dy, out, layout, tier)
@@ -397,7 +397,7 @@ def name(dtype: torch.dtype) -> str:
     return NAMES[dtype]
 
 
-def _main_grad(parameter: torch.Tensor | None) -> torch.Tensor | None:
+def main_grad_of(parameter: torch.Tensor | None) -> torch.Tensor | None:
     """Where the gradient of ``parameter`` is to be added to, if not to its ``grad``."""
     found: torch.Tensor | None = getattr(parameter, "main_grad", None)
     if found is None or not isinstance(parameter, torch.Tensor) or not parameter.requires_grad:
@@ -470,16 +470,23 @@ class Linear(torch.autograd.Function):
         elif need_w:
             dw = wgrad(x, dy, layout, tier, _result(w_dtype, dtype)).to(w_dtype)
         if need_bias:
-            ones = dy.new_ones(*dy.shape[:-1], 1)
-            if bias_main_grad is not None:
-                accumulate(ones, dy, bias_main_grad.unsqueeze(0), "kn", "simt")
-            else:
-                db = wgrad(ones, dy, "kn", "simt", _result(bias_dtype, dtype)).squeeze(0)
+            db = bias_gradient(dy, bias_dtype, bias_main_grad)
         return dx, dw, db, None, None, None, None, None, None, None
 
 
 _recorded = super(torch.autograd.Function, Linear).apply
 """``Linear.apply`` without what it does for ``torch.func``, which never comes here."""
+
+
+def bias_gradient(
+    dy: torch.Tensor, dtype: torch.dtype, main_grad: torch.Tensor | None
+) -> torch.Tensor | None:
+    """The sum of dy's rows, in ``dtype``; None if it was added to ``main_grad``."""
+    ones = dy.new_ones(*dy.shape[:-1], 1)
+    if main_grad is not None:
+        accumulate(ones, dy, main_grad.unsqueeze(0), "kn", "simt")
+        return None
+    return wgrad(ones, dy, "kn", "simt", _result(dtype, dy.dtype)).squeeze(0)
 
 
 def _result(wanted: torch.dtype, operands: torch.dtype) -> torch.dtype:
@@ -489,7 +496,7 @@ def _result(wanted: torch.dtype, operands: torch.dtype) -> torch.dtype:
 
 def derivative(activation: str, dy: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
     """``dy`` times the derivative of an activation at ``z``, in f32."""
-    if not torch.is_grad_enabled() and _gradient_wanted(dy, z) is None:
+    if not torch.is_grad_enabled() and gradient_wanted(dy, z) is None:
         # As one operator: compilers would round its steps in their own way.
         found: torch.Tensor = torch.ops.ptxgen.derivative(dy, z, activation)
         return found
@@ -514,7 +521,7 @@ def compute_derivative(dy: torch.Tensor, z: torch.Tensor, activation: str) -> to
 
 def recorded_linear(x: torch.Tensor, w: torch.Tensor, *rest: Any) -> torch.Tensor:
     """:func:`linear` with every argument of the operator, whatever autocast says."""
-    wanted = _gradient_wanted(x, w, rest[0])
+    wanted = gradient_wanted(x, w, rest[0])
     if wanted is None:
         found: torch.Tensor = torch.ops.ptxgen.linear(x, w, *rest)
         return found

@@ -1,15 +1,21 @@
-"""``nn.Linear`` on ptxgen's kernels, and how it gets into a model."""
+"""``nn.Linear`` on ptxgen's kernels, with dense or NF4 weights, and how it gets into a model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
 
-from ptxgen.errors import OptionError
+from ptxgen.errors import DtypeError, OptionError, PtxgenError, ShapeError
 from ptxgen.numerics.contract import TIERS
+from ptxgen.numerics.nf4 import BLOCK, CODE
+from ptxgen.numerics.nf4 import LINEAR as NF4
+from ptxgen.ops.nf4_weight import Weight, from_bitsandbytes, quantize, whole_blocks
 from ptxgen.torch.functional import NAMES, linear
+from ptxgen.torch.nf4 import multiplied
 
 _TAKEN = ", ".join(map(str, NAMES))
 
@@ -45,6 +51,133 @@ class Linear(torch.nn.Linear):
         return f"{super().extra_repr()}{tier}"
 
 
+class NF4Linear(torch.nn.Module):
+    """A linear layer with a frozen NF4 weight, computed by :func:`ptxgen.torch.nf4_linear`.
+
+    The weight is two buffers, ``data`` (uint8 ``[out_features, in_features / 2]``) and ``scales``
+    (float32 ``[out_features, in_features / 64]``), and :attr:`q` both as a
+    :class:`ptxgen.nf4.Weight`. Moving the module to another dtype leaves them as they are: what it
+    computes in is the dtype of its input, or autocast's. The bias is a parameter. Gradients go to
+    the input and the bias. ``accumulate`` is that of :func:`ptxgen.nf4.linear`.
+
+    The constructor's weight is zero: to be loaded, or see :meth:`from_weight`, :meth:`from_linear`
+    and :meth:`from_bitsandbytes`. ``dtype`` is the bias's.
+
+    Raises ShapeError unless ``in_features`` is a multiple of 64, and OptionError.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        accumulate: str = "auto",
+    ) -> None:
+        super().__init__()
+        whole_blocks(in_features)
+        zero, on = CODE.index(0.0) * 0x11, {"device": device}
+        data = torch.full((out_features, in_features // 2), zero, dtype=torch.uint8, **on)
+        scales = torch.zeros(out_features, in_features // BLOCK, dtype=torch.float32, **on)
+        made = torch.nn.Parameter(torch.zeros(out_features, dtype=dtype, **on)) if bias else None
+        self._hold((data, scales), made, accumulate)
+
+    @classmethod
+    def from_weight(
+        cls, q: Weight, bias: torch.Tensor | None = None, *, accumulate: str = "auto"
+    ) -> NF4Linear:
+        """A layer of a weight, of PyTorch tensors, whose memory it shares.
+
+        ``bias``: a parameter, which it is then; another tensor becomes one.
+
+        Raises DtypeError for a weight of NumPy, ShapeError for another length of the bias.
+        """
+        if not isinstance(q.data, torch.Tensor):
+            raise DtypeError(f"q is {q}; takes a weight of PyTorch tensors")
+        if bias is not None and bias.shape != (q.n,):
+            raise ShapeError(f"bias has shape {list(bias.shape)}; takes [{q.n}]")
+        if bias is not None and not isinstance(bias, torch.nn.Parameter):
+            bias = torch.nn.Parameter(bias, requires_grad=bias.requires_grad)
+        made = cls.__new__(cls)
+        torch.nn.Module.__init__(made)
+        made._hold(q.operands, bias, accumulate)
+        return made
+
+    @classmethod
+    def from_linear(cls, module: torch.nn.Linear, *, accumulate: str = "auto") -> NF4Linear:
+        """A layer with the weight of ``module``, quantised, and its bias, the same parameter.
+
+        Raises what :func:`ptxgen.nf4.quantize` raises.
+        """
+        made = cls.from_weight(quantize(module.weight), module.bias, accumulate=accumulate)
+        made.train(module.training)
+        return made
+
+    @classmethod
+    def from_bitsandbytes(cls, module: Any, *, accumulate: str = "auto") -> NF4Linear:
+        """A layer with the weight of a ``bitsandbytes.nn.Linear4bit`` and its bias.
+
+        A bare ``Params4bit`` is taken, too. What bitsandbytes computes in (``compute_dtype``) is
+        not looked at.
+
+        Raises what :func:`ptxgen.nf4.from_bitsandbytes` raises.
+        """
+        q = from_bitsandbytes(getattr(module, "weight", module))
+        return cls.from_weight(q, getattr(module, "bias", None), accumulate=accumulate)
+
+    def _hold(
+        self,
+        weight: tuple[torch.Tensor, torch.Tensor],
+        bias: torch.nn.Parameter | None,
+        accumulate: str,
+    ) -> None:
+        """Becomes a layer of data and scales, a row for each output."""
+        data, scales = weight
+        self.in_features, self.out_features = 2 * data.shape[1], data.shape[0]
+        self.accumulate = _checked_accumulate(accumulate)
+        self.register_buffer("data", data)
+        self.register_buffer("scales", scales)
+        self.register_parameter("bias", bias)
+
+    @classmethod
+    def _replace(cls, module: Any, q: Weight, accumulate: str) -> None:
+        """Makes a linear layer one of these, in place."""
+        del module._parameters["weight"]
+        for name in ("tier", "quant_state"):  # ours, and bitsandbytes'
+            vars(module).pop(name, None)
+        module.__class__ = cls
+        module._hold(q.operands, module.bias, accumulate)
+
+    @property
+    def q(self) -> Weight:
+        """The weight: the buffers, not copied."""
+        data, scales = self.data.reshape(-1), self.scales.reshape(-1)
+        return Weight(data, scales, self.out_features, self.in_features)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """``input · Wᵀ + bias``."""
+        return multiplied(input, self.data, self.scales, self.bias, None, self.accumulate, None)
+
+    def extra_repr(self) -> str:
+        how = "" if self.accumulate == "auto" else f", accumulate={self.accumulate!r}"
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}{how}"
+        )
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> NF4Linear:
+        """What ``to``, ``half`` and others do; dtypes of the weight are not theirs to change."""
+        before = {name: self._buffers[name] for name in ("data", "scales")}
+        super()._apply(fn, recurse)
+        for name, was in before.items():
+            moved = self._buffers[name]
+            if moved.dtype is not was.dtype:
+                self._buffers[name] = was.to(moved.device)
+        return self
+
+
 @dataclass
 class Conversion:
     """What :func:`convert` did: the names of the modules converted, and those skipped with why."""
@@ -57,36 +190,121 @@ class Conversion:
         return "\n".join([*lines, *(f"  {name}: {why}" for name, why in self.skipped.items())])
 
 
-def convert(model: torch.nn.Module, *, tier: str = "auto") -> Conversion:
+def convert(
+    model: torch.nn.Module,
+    *,
+    tier: str = "auto",
+    nf4: bool = False,
+    accumulate: str = "auto",
+    skip: Collection[str] = (),
+) -> Conversion:
     """Turns the ``nn.Linear`` modules of ``model``, itself included, into :class:`Linear`.
 
     In place: a module stays the object that it is, with its parameters, hooks and mode; only its
     class changes. Skipped, and reported, are linear layers that do something of their own
-    (subclasses, a ``forward`` set on the instance), and those whose weight no kernel takes.
+    (subclasses, a ``forward`` set on the instance), those whose weight no kernel takes, and those
+    whose name a pattern in ``skip`` matches (``"*.lm_head"``, as :mod:`fnmatch` has them).
+
+    With ``nf4=True`` they become :class:`NF4Linear`, and so do NF4 layers of bitsandbytes
+    (``Linear4bit``), exactly. A module still stays the object that it is, but its weight is no
+    parameter any more, and frozen. Layers that learn beside frozen ones, such as LoRA's adapters,
+    are skipped: where the weight of any linear layer does not require grad, those that do are to be
+    trained. So freeze a base before it is converted (``requires_grad_(False)``), as QLoRA does;
+    a model of which nothing is frozen is converted whole. A weight that several layers share is
+    quantised once; layers whose weight something else than a layer converted here reads, such as an
+    embedding, are skipped. ``tier`` is for dense weights, ``accumulate`` for NF4 ones.
 
     Code that reads a layer's weight and multiplies by itself goes past the layer, in particular
     ``nn.MultiheadAttention``. :class:`ptxgen.torch.batch_invariant` serves such products.
     """
-    done = Conversion()
     _checked(tier)
+    _checked_accumulate(accumulate)
+    for name, value, meant in ("tier", tier, not nf4), ("accumulate", accumulate, nf4):
+        if value != "auto" and not meant:
+            raise OptionError(f"{name} is {value!r}; with nf4={nf4} convert takes 'auto'")
+    done, fit = Conversion(), {}
     for name, module in model.named_modules():
-        if not isinstance(module, torch.nn.Linear) or isinstance(module, Linear):
+        if not isinstance(module, torch.nn.Linear) or (isinstance(module, Linear) and not nf4):
             continue
-        if type(module) is not torch.nn.Linear:
-            kind = type(module)
-            done.skipped[name] = f"is a {kind.__module__}.{kind.__qualname__}, not plain nn.Linear"
-        elif "forward" in vars(module):
-            done.skipped[name] = "has a forward of its own"
-        elif module.weight.dtype not in NAMES:
-            done.skipped[name] = f"its weight is {module.weight.dtype}; takes {_TAKEN}"
+        why = "skip says so" if any(fnmatchcase(name, p) for p in skip) else _unfit(module, nf4)
+        if why is None:
+            fit[name] = module
         else:
+            done.skipped[name] = why
+    if nf4:
+        _freeze(model, fit, accumulate, done)
+    else:
+        for module in fit.values():
             module.__class__ = Linear
             module.tier = tier
-            done.converted.append(name)
+        done.converted.extend(fit)
     return done
+
+
+def _unfit(module: torch.nn.Linear, nf4: bool) -> str | None:
+    """Why a linear layer is not converted; None if it is."""
+    kind = type(module)
+    theirs = nf4 and _is_bitsandbytes(kind)
+    if not theirs and kind is not torch.nn.Linear and not (nf4 and kind is Linear):
+        return f"is a {kind.__module__}.{kind.__qualname__}, not plain nn.Linear"
+    if "forward" in vars(module):
+        return "has a forward of its own"
+    if not theirs and module.weight.dtype not in NAMES:
+        return f"its weight is {module.weight.dtype}; takes {_TAKEN}"
+    return None
+
+
+def _is_bitsandbytes(kind: type) -> bool:
+    """Whether modules of this class are bitsandbytes' of 4 bits. (It need not be installed.)"""
+    return any(
+        base.__name__ == "Linear4bit"
+        and base.__module__.startswith("bitsandbytes")
+        and kind.forward is base.forward  # type: ignore[attr-defined]
+        for base in kind.__mro__
+    )
+
+
+def _freeze(
+    model: torch.nn.Module, fit: dict[str, torch.nn.Linear], accumulate: str, done: Conversion
+) -> None:
+    """Makes :class:`NF4Linear` of these layers, or says why not."""
+    modules = dict(model.named_modules())
+    readers: dict[int, list[str]] = {}  # names of the modules that have a parameter
+    for name, module in modules.items():
+        for parameter in vars(module)["_parameters"].values():
+            readers.setdefault(id(parameter), []).append(name)
+    adapted = any(
+        isinstance(m, NF4Linear) or (isinstance(m, torch.nn.Linear) and not m.weight.requires_grad)
+        for m in modules.values()
+    )
+    shared: dict[int, Weight] = {}
+    for name, module in fit.items():
+        weight = module.weight
+        others = [reader for reader in readers[id(weight)] if reader not in fit]
+        if adapted and weight.requires_grad:
+            done.skipped[name] = "its weight requires grad, beside frozen ones: it is to be trained"
+        elif others:
+            done.skipped[name] = f"its weight is also that of {', '.join(others)}"
+        else:
+            try:
+                if id(weight) not in shared:
+                    theirs = _is_bitsandbytes(type(module))
+                    shared[id(weight)] = (from_bitsandbytes if theirs else quantize)(weight)
+            except PtxgenError as error:
+                done.skipped[name] = str(error)
+                continue
+            NF4Linear._replace(module, shared[id(weight)], accumulate)
+            done.converted.append(name)
 
 
 def _checked(tier: str) -> str:
     if tier not in ("auto", *TIERS):
         raise OptionError(f"tier is {tier!r}; takes {', '.join(map(repr, ('auto', *TIERS)))}")
     return tier
+
+
+def _checked_accumulate(accumulate: str) -> str:
+    taken = NF4.options["accumulate"].choices
+    if accumulate not in taken:
+        raise OptionError(f"accumulate is {accumulate!r}; takes {', '.join(map(repr, taken))}")
+    return accumulate

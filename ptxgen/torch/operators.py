@@ -5,7 +5,8 @@ tensors, and the gradients of :mod:`ptxgen.torch.functional`. The kernel is pick
 runs, from the shapes it then sees: a graph compiled for any number of rows is served at each by
 the kernel that is best there, with the same bits.
 
-``linear`` minds autocast. The others do not: they only meet what linear or its caller has rounded.
+``linear`` and ``nf4_linear`` mind autocast. The others do not: they only meet what those or their
+caller have rounded.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Any
 
 import torch
 
+from ptxgen.numerics import nf4 as quantised
 from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
 from ptxgen.numerics.signature import Signature
 from ptxgen.torch import functional as f
+from ptxgen.torch import nf4
 
 _DTYPES = 'str tier="auto", ScalarType? out_dtype=None'
 _FUNCTIONAL: dict[str, tuple[str, Callable[..., Any], Any]] = {
@@ -35,6 +38,17 @@ _FUNCTIONAL: dict[str, tuple[str, Callable[..., Any], Any]] = {
         f"Tensor input, Tensor a, Tensor b, Scalar beta=1, Scalar alpha=1, {_DTYPES}",
         f.compute_baddbmm,
         f.Baddbmm,
+    ),
+    "nf4_linear": (
+        "Tensor x, Tensor data, Tensor scales, Tensor? bias=None, str? activation=None, "
+        'str accumulate="auto", ScalarType? out_dtype=None, Tensor? bias_main_grad=None',
+        nf4.compute_linear,
+        nf4.Nf4Linear,
+    ),
+    "nf4_linear_dgrad": (
+        'Tensor dy, Tensor data, Tensor scales, str accumulate="auto", ScalarType? out_dtype=None',
+        nf4.compute_dgrad,
+        nf4.Nf4Dgrad,
     ),
 }
 """Arguments, implementation and gradients of the operators that change nothing."""
@@ -98,6 +112,25 @@ def _fake_baddbmm(
     return _fake_matmul(a, b, tier, out_dtype)
 
 
+def _fake_nf4_linear(
+    x: Any,
+    data: Any,
+    scales: Any,
+    bias: Any = None,
+    activation: str | None = None,
+    accumulate: str = "auto",
+    out_dtype: Any = None,
+    bias_main_grad: Any = None,
+) -> Any:
+    return _empty(quantised.LINEAR, "", out_dtype or x.dtype, x, data, scales, bias)
+
+
+def _fake_nf4_dgrad(
+    dy: Any, data: Any, scales: Any, accumulate: str = "auto", out_dtype: Any = None
+) -> Any:
+    return _empty(quantised.DGRAD, "", out_dtype or dy.dtype, dy, data, scales)
+
+
 def _fake_derivative(dy: Any, z: Any, activation: str) -> Any:
     return torch.empty_like(dy, dtype=torch.float32)
 
@@ -140,8 +173,19 @@ def _autocast_linear(
         )
 
 
+def _autocast_nf4_linear(
+    x: Any, data: Any, scales: Any, bias: Any = None, *options: Any, **named: Any
+) -> Any:
+    x, bias, _ = f.autocast(x, bias)
+    with torch.autocast(x.device.type, enabled=False):
+        return torch.ops.ptxgen.nf4_linear(x, data, scales, bias, *options, **named)
+
+
 def _register() -> None:
-    fakes = (_fake_linear, _fake_dgrad, _fake_wgrad, _fake_matmul, _fake_baddbmm)
+    fakes = (
+        *(_fake_linear, _fake_dgrad, _fake_wgrad, _fake_matmul, _fake_baddbmm),
+        *(_fake_nf4_linear, _fake_nf4_dgrad),
+    )
     for (name, (arguments, compute, function)), fake in zip(
         _FUNCTIONAL.items(), fakes, strict=True
     ):
@@ -153,6 +197,7 @@ def _register() -> None:
         )
     for key in ("AutocastCPU", "AutocastCUDA"):
         _LIBRARY.impl("linear", _autocast_linear, key)
+        _LIBRARY.impl("nf4_linear", _autocast_nf4_linear, key)
     _LIBRARY.define("derivative(Tensor dy, Tensor z, str activation) -> Tensor", tags=_TAGS)
     _LIBRARY.impl("derivative", f.compute_derivative, "CompositeExplicitAutograd")
     torch.library.register_fake("ptxgen::derivative", _fake_derivative, lib=_LIBRARY)

@@ -1,0 +1,397 @@
+"""``ptxgen bench nf4``: products with NF4 weights beside dense ones and bitsandbytes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import ptxgen
+from ptxgen.bench import bands, cases, draw, measure, results
+from ptxgen.bench.cases import Case, Shape
+from ptxgen.bench.measure import Work, WrongBitsError
+from ptxgen.bench.results import Limits, Row, Sample, Summary
+from ptxgen.cli.ui import emit, note, plural
+from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.numerics.contract import AUTO_TIER, DTYPES
+from ptxgen.numerics.nf4 import BLOCK
+from ptxgen.ops.explaining import pose
+from ptxgen.spec import SCRATCH_MAX, Problem
+
+ACCUMULATE = {"tc": ("bf16", "f16"), "simt": ("f32",), "f64": ("f32",)}
+"""The dtypes of x by what products are added up in; the first is taken by default."""
+OPS = {"linear": "linear", "dgrad": "linear_dgrad"}
+"""What is timed, by the dense operation that it is."""
+WEIGHTS = (
+    *((2560, 2560), (2560, 640), (2560, 6912), (6912, 2560)),
+    *((4096, 14336), (14336, 4096)),
+)
+"""K and N of the named shapes: two models' layers."""
+GATE, BITSANDBYTES, PEAK = "torch", "bitsandbytes", "FMA peak"
+"""The peers: the dense product of the dequantised weight by cuBLAS; the package; for f64, where
+neither computes the same, the time that the multiplications take at the least."""
+CHECKED = 8
+"""Rows and columns of f64 sums that are compared with the oracle."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Numbers of rows that share targets: ratios to a peer, the mean and each."""
+
+    rows: tuple[int, ...]
+    targets: dict[str, tuple[float | None, float | None]]
+
+
+GROUPS = {
+    "nf4-decode": Group((1, 2, 4, 8, 16, 32), {GATE: (1.4, None), BITSANDBYTES: (None, 1.0)}),
+    "nf4-rows": Group((1024, 4096), {GATE: (0.9, None), PEAK: (None, 0.5)}),
+}
+"""The named shapes are each of their rows with each of :data:`WEIGHTS`."""
+
+
+@dataclass(frozen=True)
+class Nf4Case(Case):
+    """A product; ``op`` and ``stored`` are those of the dense one, ``tier`` is ``accumulate``."""
+
+    def problem(self, align: tuple[int, int]) -> Problem:
+        """It as the dispatcher is asked."""
+        sizes = self.shape.m, self.shape.n, self.shape.k
+        return pose(f"nf4_{self.op}", sizes, self.dtype, align, {"accumulate": self.tier})
+
+    @property
+    def dense(self) -> Case:
+        """The product of the dequantised weight, which has the same bits (but those of f64)."""
+        return Case(self.group, self.op, self.stored, self.shape, self.dtype, self.tier)
+
+    @property
+    def bytes(self) -> int:
+        """Half a byte for each number of the weight, and its scales."""
+        s = self.shape
+        return s.n * s.k // 2 + 4 * s.n * s.k // BLOCK + self.itemsize * s.m * (s.k + s.n)
+
+
+def select(
+    sets: Sequence[str], ops: Sequence[str], dtype: str, accumulate: str, *, quick: bool = False
+) -> list[Nf4Case]:
+    """The cases of names of :data:`GROUPS` and shapes MxKxN. Raises OptionError."""
+    found: list[tuple[str, Shape]] = []
+    for name in sets:
+        if name in GROUPS:
+            few = GROUPS[name].rows[:: 3 if quick else 1]
+            found += [(name, s) for s in cases.shapes_of(few, WEIGHTS)]
+        else:
+            found.append((cases.CUSTOM, cases.shape_of(name, GROUPS)))
+    for _, shape in found:
+        if shape.k % BLOCK:
+            raise OptionError(f"shape {shape} has K = {shape.k}; takes a multiple of {BLOCK}")
+    return [Nf4Case(g, OPS[op], "nk", s, dtype, accumulate) for g, s in found for op in ops]
+
+
+def drawn(count: int, seed: int, ops: Sequence[str], dtype: str, accumulate: str) -> list[Nf4Case]:
+    """``count`` problems of :mod:`ptxgen.bench.draw`, K rounded to whole blocks."""
+    itemsize = {"f32": 4}.get(dtype, 2)
+    found: list[Shape] = []
+    more = count
+    while len(found) < count:  # a longer draw begins with a shorter one
+        more *= 2
+        whole = (
+            Shape(s.m, max(BLOCK * round(s.k / BLOCK), BLOCK), s.n)
+            for s in draw.shapes(more, seed, dtype)
+        )
+        fit = (s for s in whole if s.k * s.n * itemsize <= SCRATCH_MAX)
+        found = [s for s in fit if draw.admitted(s, itemsize)][:count]
+    return [Nf4Case(cases.RANDOM, OPS[op], "nk", s, dtype, accumulate) for s in found for op in ops]
+
+
+# -- peers ----------------------------------------------------------------------------------
+class Weights:
+    """A random weight, as each of the peers has it, and what is multiplied with it.
+
+    All codes are equally likely, as they nearly are in a weight of normal numbers.
+    """
+
+    def __init__(self, torch: Any, shape: Shape, dtype: str, seed: int) -> None:
+        n, k = shape.n, shape.k
+        random = torch.Generator(device="cuda").manual_seed(seed)
+        on = {"device": "cuda", "generator": random}
+        data = torch.randint(0, 256, (n * k // 2,), dtype=torch.uint8, **on)
+        scales = torch.rand(n * k // BLOCK, **on) + 1
+        self.kind = measure.torch_dtype(torch, dtype)
+        self.q = ptxgen.nf4.Weight(data, scales, n, k)
+        self.dense = ptxgen.nf4.dequantize(self.q, self.kind)
+        self.x = {
+            op: torch.randn((shape.m, size), dtype=self.kind, **on)
+            for op, size in (("linear", k), ("linear_dgrad", n))
+        }
+
+    def ours(self, op: str, out: Any, accumulate: str) -> Work:
+        """The library's call."""
+        call = getattr(ptxgen.nf4, op)
+        return partial(call, self.x[op], self.q, out=out, accumulate=accumulate)
+
+
+def _torch(torch: Any, weights: Weights, op: str, out: Any) -> Work:
+    right = weights.dense.T if op == "linear" else weights.dense
+    return partial(torch.mm, weights.x[op], right, out=out)
+
+
+def _bitsandbytes(torch: Any, weights: Weights, op: str, out: Any) -> Work:
+    """A ``Linear4bit``; of its backward pass what that computes, without autograd's own cost."""
+    package = importlib.import_module("bitsandbytes")
+    param = ptxgen.nf4.to_bitsandbytes(weights.q, weights.kind)
+    x, q = weights.x[op], weights.q
+    if op == "linear_dgrad":
+        dequantize = importlib.import_module("bitsandbytes.functional").dequantize_4bit
+        return lambda: torch.mm(x, dequantize(param.data, param.quant_state), out=out)
+    layer = package.nn.Linear4bit(
+        q.k, q.n, bias=False, compute_dtype=weights.kind, quant_type="nf4", device="meta"
+    )
+    layer.weight = param
+
+    def run() -> Any:
+        with torch.no_grad():
+            return layer(x)
+
+    out.copy_(run())  # once for the comparison; what is timed returns its own memory
+    return run
+
+
+PEERS: dict[str, Callable[..., Work]] = {GATE: _torch, BITSANDBYTES: _bitsandbytes}
+
+
+def _versions(torch: Any, wanted: Sequence[str]) -> dict[str, str]:
+    """The version of each of the peers that are installed."""
+    found = {}
+    for name in wanted:
+        if name not in PEERS:
+            raise OptionError(f"peer {name!r}: expected one of {', '.join(PEERS)}")
+        try:
+            found[name] = str(importlib.import_module(name).__version__)
+        except ImportError:
+            note(f"{name}: not installed")
+    return found
+
+
+# -- the run --------------------------------------------------------------------------------
+def rows(
+    torch: Any,
+    selected: Sequence[Nf4Case],
+    peers: Sequence[str],
+    limits: Limits,
+    *,
+    seed: int = 0,
+    quick: bool = False,
+) -> Iterator[Row]:
+    """Checks and times every case beside the peers. Raises WrongBitsError."""
+    timer = measure.Timer(torch)
+    versions = _versions(torch, peers)
+    budget, least, most = (8.0, 3, 9) if quick else (80.0, 7, 51)
+    for shape, members in groupby(selected, key=lambda case: case.shape):
+        same = list(members)
+        weights = Weights(torch, shape, same[0].dtype, seed + zlib.crc32(str(shape).encode()))
+        for case in same:
+            what = f"nf4 {case.op} {shape} {case.dtype} {case.tier}"
+            out, checked = _checked(torch, case, weights, what)
+            work, names = [weights.ours(case.op, out, case.tier)], []
+            for name in versions:
+                if case.tier == "f64":
+                    continue
+                theirs = torch.full_like(out, float("nan"))
+                run = PEERS[name](torch, weights, case.op, theirs)
+                run()
+                measure.compare(torch, f"{what}, {name}", theirs, out, case.product[2])
+                work.append(run)
+                names.append(name)
+            floor = results.floor(case, limits).us
+            counts = [measure.repetitions(1.5 * floor, budget, least, most)] * len(work)
+            mine, *others = timer(work, counts)
+            timed = [(n, versions[n], t) for n, t in zip(names, others, strict=True)]
+            if case.tier == "f64":
+                peak = 1e6 * case.flops / limits.flops
+                timed = [(PEAK, limits.source, Sample(peak, peak, peak, 0))]
+            align = measure.natural_alignment(case)
+            kernel = " + ".join(measure.chosen(case, align).names)
+            for name, version, theirs in timed:
+                yield results.row(case, kernel, mine, (name, version), theirs, limits, checked)
+
+
+def _checked(torch: Any, case: Nf4Case, weights: Weights, what: str) -> tuple[Any, int]:
+    """Our result, all bits those of the dense product (of f64: some, the oracle's); how many."""
+    x, q = weights.x[case.op], weights.q
+    m, n, _ = case.product
+    out = torch.full((m, n), float("nan"), dtype=weights.kind, device="cuda")
+    weights.ours(case.op, out, case.tier)()
+    if case.tier == "f64":
+        return out, _sampled(case, q, x, out, what)
+    expected = getattr(ptxgen, case.op)(x, weights.dense, layout="nk", tier=case.tier)
+    if not torch.equal(out, expected):
+        differ = int((out != expected).sum())
+        raise WrongBitsError(
+            f"{what}: {differ} of {out.numel()} outputs have other bits than with the dequantised "
+            "weight"
+        )
+    return out, m * n
+
+
+def _sampled(case: Nf4Case, q: Any, x: Any, out: Any, what: str) -> int:
+    """Compares outputs of the first and last rows and columns with the oracle; how many."""
+    data, scales = (array.cpu().numpy() for array in q.operands)
+    forward = case.op == "linear"
+    pick = [*range(CHECKED), *range(-CHECKED, 0)]
+    rows = sorted({i % case.shape.m for i in pick})
+    if forward:
+        columns = sorted({i % q.n for i in pick})
+        data, scales, k = data[columns], scales[columns], q.k
+    else:  # whole blocks
+        columns, k = list(range(BLOCK)), BLOCK
+        data, scales = data[:, : BLOCK // 2], scales[:, :1]
+    part = ptxgen.nf4.Weight(
+        data.reshape(-1).copy(), scales.reshape(-1).copy(), len(columns) if forward else q.n, k
+    )
+    oracle = getattr(ptxgen.reference, f"nf4_{case.op}")
+    expected = oracle(x[rows].cpu().numpy(), part, accumulate="f64")
+    got = out[rows][:, columns].cpu().numpy()
+    if (got != expected).any():
+        raise WrongBitsError(f"{what}: {(got != expected).sum()} of {got.size} outputs differ")
+    return int(got.size)
+
+
+def summarise(found: Sequence[Row]) -> list[Summary]:
+    """One summary per group, operation and peer, against the targets (of tc and f64)."""
+    parts: dict[tuple[str, str, str], list[Row]] = {}
+    for r in found:
+        parts.setdefault((r.group, r.peer, r.layout), []).append(r)
+    summaries = []
+    for (group, peer, layout), members in parts.items():
+        least = min(members, key=lambda r: r.ratio)
+        asked = GROUPS[group].targets if group in GROUPS and least.tier != "simt" else {}
+        mean, each = asked.get(peer, (None, None))
+        summaries.append(
+            Summary(
+                *(group, peer, layout, len(members), results.geomean(r.ratio for r in members)),
+                *(least.ratio, f"{least.shape} {least.op}", mean, each),
+                short=0 if each is None else sum(r.ratio < each for r in members),
+            )
+        )
+    return summaries
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    options = _parser().parse_args(argv)
+    if options.plot:
+        from ptxgen.bench import plots
+
+        plots.require()  # before the run, not after it
+    if options.rows:
+        _show(*results.read_json(options.rows), options)
+        return 0
+    accumulate, dtype = _kind(options.accumulate, options.dtype)
+    ops = tuple(OPS) if options.op == "all" else (options.op,)
+    if options.random is not None:
+        selected = drawn(options.random, options.seed, ops, dtype, accumulate)
+    else:
+        sets = options.shapes.split(",") if options.shapes else tuple(GROUPS)
+        selected = select(sets, ops, dtype, accumulate, quick=options.quick)
+    torch = measure.require_torch()
+    same_bits = [case.dense for case in selected if accumulate != "f64"]
+    names = {
+        name: None
+        for case in [*selected, *same_bits]
+        for name in measure.chosen(case, measure.natural_alignment(case)).names
+    }
+    seconds = measure.precompile(list(names))
+    note(f"{plural(len(names), 'kernel')} ready in {seconds:.1f} s")
+    measure.warm_up(torch)
+    limits = measure.limits(torch, accumulate)
+    surroundings = measure.environment(torch, limits, options.seed)
+    found: list[Row] = []
+    try:
+        peers = options.peers.split(",")
+        kind = {"seed": options.seed, "quick": options.quick or options.random is not None}
+        found.extend(rows(torch, selected, peers, limits, **kind))
+    finally:
+        if found:
+            if options.json:
+                results.write_json(options.json, found, surroundings)
+            _show(found, surroundings, options)
+    return 0
+
+
+def _kind(accumulate: str, dtype: str | None) -> tuple[str, str]:
+    """What ``accumulate`` and dtype are, where one of them is open. Raises OptionError."""
+    if accumulate == "auto":
+        accumulate = AUTO_TIER[dtype or "bf16"]
+    taken = ACCUMULATE[accumulate]
+    if dtype is not None and dtype not in taken:
+        raise OptionError(f"--accumulate {accumulate} takes --dtype {' or '.join(taken)}")
+    return accumulate, dtype or taken[0]
+
+
+def _show(
+    found: Sequence[Row], surroundings: results.Environment, options: argparse.Namespace
+) -> None:
+    """Tables, and a plot of the ratios to the first peer if that is asked for."""
+    emit(results.heading(surroundings))
+    if not options.brief:
+        emit()
+        emit(results.case_table(found))
+    if named := [r for r in found if r.group != cases.RANDOM]:
+        emit()
+        emit(results.summary_table(summarise(named)))
+    by_peer = {r.peer: [s for s in found if s.peer == r.peer] for r in found}
+    for peer, members in by_peer.items():
+        emit(f"\n{peer} time / ours (NT: linear, NN: linear_dgrad), seed {surroundings.seed}")
+        emit(bands.spread_table(members, bands.RATIO))
+    if options.plot:
+        from ptxgen.bench import plots
+
+        path = options.plot / f"nf4-{found[0].dtype}-{found[0].tier}.png"
+        plots.ratios(by_peer[found[0].peer], surroundings, path)
+        emit(f"wrote {path}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench nf4",
+        description="Times nf4.linear and nf4.linear_dgrad beside cuBLAS with the dequantised "
+        "weight and beside bitsandbytes, in one run, with a cold L2, after comparing all bits with "
+        "the dense product's. ratio = peer time / our time. Sums in f64 are compared with the "
+        "oracle, and their peer is the time that the FMA units need at the least.",
+    )
+    parser.add_argument(
+        "--accumulate", choices=("auto", *ACCUMULATE), default="auto", help="(%(default)s)"
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=[d for d in DTYPES.values() if d != "f64"],
+        help="of x and the result (bf16 for tc, f32 for simt and f64)",
+    )
+    parser.add_argument("--op", choices=(*OPS, "all"), default="all", help="(%(default)s)")
+    parser.add_argument(
+        "--shapes", metavar="LIST", help=f"{', '.join(GROUPS)}, or MxKxN; several with commas (all)"
+    )
+    parser.add_argument(
+        "--random", type=int, metavar="COUNT", help="instead of --shapes, so many drawn by --seed"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
+    parser.add_argument("--peers", metavar="LIST", default=",".join(PEERS), help="(%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
+    parser.add_argument("--brief", action="store_true", help="no table of the cases")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
+    parser.add_argument("--plot", type=Path, metavar="DIR", help="write a plot of ratios here")
+    return parser
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

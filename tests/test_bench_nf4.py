@@ -1,0 +1,123 @@
+"""``ptxgen bench nf4``: what is timed and how it is summed up; nothing is timed here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ptxgen.bench import cases, measure, nf4, results
+from ptxgen.bench.cases import Shape
+from ptxgen.bench.results import Environment, Limits, Sample
+from ptxgen.dispatch import choose
+from ptxgen.errors import OptionError
+from ptxgen.spec import SCRATCH_MAX
+
+ENVIRONMENT = Environment(
+    "2026-01-01T00:00:00+00:00", "abc", "0", "GPU", "1", 132, 1980, None, "13.0", "2.11",
+    4e12, 1e15, "somewhere", 7,
+)  # fmt: skip
+
+
+def test_named_shapes_in_both_directions() -> None:
+    found = nf4.select(tuple(nf4.GROUPS), tuple(nf4.OPS), "bf16", "tc")
+    assert len(found) == len(nf4.WEIGHTS) * 8 * 2 == len(set(found))
+    first, second = found[:2]
+    assert (first.op, first.layout, first.product) == ("linear", "NT", (1, 2560, 2560))
+    assert (second.op, second.layout) == ("linear_dgrad", "NN")
+    (one,) = nf4.select(["16x4096x14336"], ["dgrad"], "f32", "simt")
+    assert one.product == (16, 4096, 14336) and one.group == cases.CUSTOM
+    numbers = 4096 * 14336
+    assert one.bytes == numbers // 2 + numbers // 16 + 4 * 16 * (4096 + 14336)
+    quick = nf4.select(tuple(nf4.GROUPS), ["linear"], "bf16", "tc", quick=True)
+    assert {case.shape.m for case in quick} == {1, 8, 1024}
+    with pytest.raises(OptionError, match="K = 100; takes a multiple of 64"):
+        nf4.select(["1x100x64"], ["linear"], "bf16", "tc")
+    with pytest.raises(OptionError, match="expected one of nf4-decode, nf4-rows, MxKxN"):
+        nf4.select(["large"], ["linear"], "bf16", "tc")
+
+
+@pytest.mark.parametrize(("accumulate", "dtype"), [("tc", "f16"), ("simt", "f32")])
+def test_each_case_is_a_problem_of_the_library(accumulate: str, dtype: str) -> None:
+    """As the dispatcher knows it, and with the dense product whose bits it has."""
+    for case in nf4.select(["3x128x70", "4096x4096x14336"], tuple(nf4.OPS), dtype, accumulate):
+        problem = case.problem(measure.natural_alignment(case))
+        assert problem.table[:2] == ("nf4", case.layout) and problem.table[-1] == accumulate
+        assert choose(
+            problem.table, dict(problem.values), arch="sm_90", sms=132, dtype=dtype
+        ).kernels
+        dense = case.dense.problem((16, 16))
+        assert dense.table == problem.table[1:]
+        assert case.dense.product == case.product and case.dense.bytes > case.bytes
+
+
+def test_draws_are_of_whole_blocks_and_repeatable() -> None:
+    found = nf4.drawn(40, 3, ["linear", "dgrad"], "bf16", "tc")
+    assert len(found) == 80 and found[:10] == nf4.drawn(5, 3, ["linear", "dgrad"], "bf16", "tc")
+    assert found != nf4.drawn(40, 4, ["linear", "dgrad"], "bf16", "tc")
+    assert all(c.shape.k % 64 == 0 and 2 * c.shape.k * c.shape.n <= SCRATCH_MAX for c in found)
+    assert {c.group for c in found} == {cases.RANDOM}
+
+
+def test_accumulate_and_dtype_fit() -> None:
+    assert nf4._kind("auto", None) == ("tc", "bf16")
+    assert nf4._kind("auto", "f32") == ("simt", "f32")
+    assert nf4._kind("tc", "f16") == ("tc", "f16") and nf4._kind("f64", None) == ("f64", "f32")
+    with pytest.raises(OptionError, match="--accumulate tc takes --dtype bf16 or f16"):
+        nf4._kind("tc", "f32")
+    with pytest.raises(OptionError, match="peer 'x': expected one of torch, bitsandbytes"):
+        nf4._versions(None, ["x"])
+
+
+def rows(tier: str, ratios: dict[str, float]) -> list[results.Row]:
+    dtype, found = nf4.ACCUMULATE[tier][0], []
+    for name, group in nf4.GROUPS.items():
+        for peer, ratio in ratios.items():
+            for m in group.rows:
+                case = nf4.Nf4Case(name, "linear", "nk", Shape(m, 2560, 640), dtype, tier)
+                ours, theirs = Sample(10, 9, 11, 5), Sample(10 * ratio, 9, 11, 5)
+                limits = Limits(4e12, 1e15, "")
+                found.append(results.row(case, "kernel", ours, (peer, "1"), theirs, limits, 9))
+    return found
+
+
+def test_targets() -> None:
+    found = {(s.group, s.peer): s for s in nf4.summarise(rows("tc", {"torch": 1.0}))}
+    assert found["nf4-decode", "torch"].ok is False, "asked are 1.4"
+    assert found["nf4-rows", "torch"].ok is True
+    found = {(s.group, s.peer): s for s in nf4.summarise(rows("tc", {"bitsandbytes": 0.9}))}
+    assert found["nf4-decode", "bitsandbytes"].short == 6
+    assert found["nf4-rows", "bitsandbytes"].ok is None
+    (_, large) = nf4.summarise(rows("f64", {nf4.PEAK: 0.6}))
+    assert large.ok is True and large.geomean == pytest.approx(0.6)
+    assert all(s.ok is None for s in nf4.summarise(rows("simt", {"torch": 0.1})))
+
+
+def test_an_earlier_run_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.json"
+    results.write_json(path, rows("tc", {"torch": 1.5, "bitsandbytes": 2.0}), ENVIRONMENT)
+    assert nf4.main(["--rows", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "GPU, 132 SMs" in said and "1x2560x640" in said and "limits 4.00 TB/s" in said
+    assert "torch time / ours" in said and "bitsandbytes time / ours" in said
+    assert nf4.main(["--rows", str(path), "--brief"]) == 0
+    assert "of limit" not in capsys.readouterr().out
+
+
+def test_an_earlier_run_is_plotted(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    path = tmp_path / "rows.json"
+    results.write_json(path, rows("tc", {"torch": 1.5}), ENVIRONMENT)
+    assert nf4.main(["--rows", str(path), "--plot", str(tmp_path)]) == 0
+    assert (tmp_path / "nf4-bf16-tc.png").stat().st_size > 10000
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", [["--dtype", "bf16"], ["--dtype", "f32"]], ids=str)
+def test_the_command_runs(kind: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="timing needs torch")
+    path = tmp_path / "nf4.json"
+    shapes = ["--shapes", "5x128x70,33x192x64", "--quick", "--json", str(path)]
+    assert nf4.main([*kind, *shapes, "--peers", "torch"]) == 0
+    found, _ = results.read_json(path)
+    assert len(found) == 4 and all(r.ours_us > 0 and r.peer_us > 0 and r.checked for r in found)

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from ptxgen.bench import int4, tune
+from ptxgen.bench import int4, plots, results, tune
 from ptxgen.bench.cases import Shape
 from ptxgen.bench.int4 import Int4Case, Row
 from ptxgen.bench.journal import Header, Journal, Record
 from ptxgen.cli import main as cli
-from ptxgen.errors import OptionError
+from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.tiles import ROUTES
 
 KEYS = [("int4", layout, dtype) for layout in ("rcr", "rrr") for dtype in ("s4", "u4")]
+ENVIRONMENT = results.Environment(
+    *("2026-01-01", "c", "1", "NVIDIA H200", "d", 132, None, None, "13.0", "2.11", 1.0, 1.0, "", 0)
+)
 HEADER = Header("NVIDIA H200", 132, "sm_90", "2026-01-01", "c", "d", "13.0")
 
 
@@ -68,6 +71,26 @@ def test_the_summary_has_ratios_of_groups_and_of_layouts() -> None:
     assert by["64-512", "s4", "rcr"] == ["1", *["1.500"] * 3, "64x64x64"]
     assert by["decode", "s4", "rrr", ":", "rcr"][1] == f"{math.sqrt(0.5):.3f}"
     assert ("64-512", "s4", "rrr", ":", "rcr") not in by
+
+
+FOUND = [row("1x64x64", "rcr", 10, 20), row("1x64x64", "rrr", 20, 15)]
+
+
+def test_rows_of_a_file_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.json"
+    results.write_records(path, results.records(FOUND, ENVIRONMENT))
+    assert int4.read(path) == (FOUND, ENVIRONMENT)
+    assert int4.main(["--rows", str(path)]) == 0
+    assert "0.750" in capsys.readouterr().out
+    path.write_text("[{}]")
+    with pytest.raises(PtxgenError, match="holds no rows of `ptxgen bench int4`"):
+        int4.main(["--rows", str(path)])
+
+
+def test_plot(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    plots.ratios(FOUND, ENVIRONMENT, tmp_path / "plot.svg")
+    assert "cuBLASLt" in (tmp_path / "plot.svg").read_text()
 
 
 def test_alignments_are_those_of_fresh_operands() -> None:

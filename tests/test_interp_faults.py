@@ -56,7 +56,7 @@ PICKED = {
     "staged": simt(copy_a="staged", copy_b="vector", split="none"),
     "kvector": simt(copy="kvector", split="none", warps_n=4),
     "half-warp slices": simt(copy="kvector", lanes=16, split="slices", lanes_m=4),
-    "slices": simt(copy="staged", lanes=32, split="slices"),
+    "slices": simt(copy="kvector", lanes=32, split="slices", bm=8),
     "slices of TN": simt(layout="TN", split="slices"),
     "big": simt(copy="transpose", bm=128, bn=128, tn=8, split="none"),
     "persistent": simt(persistent=True),

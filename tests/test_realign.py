@@ -24,7 +24,12 @@ from ptxgen.spec.realign import RealignSpec
 from ptxgen.tiles import SPECS
 
 COPYING = sorted(n for n, kernel in SPECS.items() if isinstance(kernel, RealignSpec))
-REALIGNED = sorted(n for n, r in ROUTES.items() if isinstance(r.kernels[0], RealignSpec))
+REALIGNED = sorted(
+    n
+    for n, r in ROUTES.items()
+    if isinstance(r.kernels[0], RealignSpec) and r.main.dtype in ITEMSIZE
+)
+"""The dense ones; test_int4_gemm.py has those of 4-bit integers."""
 
 
 def image(spec):

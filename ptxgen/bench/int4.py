@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ptxgen import int4, reference
-from ptxgen.bench import draw, measure, results
+from ptxgen.bench import draw, measure, plots, results
 from ptxgen.bench.bands import quantile
 from ptxgen.bench.cases import Shape, shapes_of
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.bench.results import geomean
+from ptxgen.bench.results import Environment, geomean
 from ptxgen.cli.ui import emit, table
 from ptxgen.dispatch import choose
-from ptxgen.errors import OptionError
+from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
 from ptxgen.ops import OPS
 from ptxgen.ops.launch import question
@@ -56,6 +57,9 @@ class Row:
     peer_us: float
     ratio: float
     tops: float
+
+    tier: ClassVar[str] = "int4"
+    peer: ClassVar[str] = "int_mm"
 
     @property
     def shape(self) -> str:
@@ -272,7 +276,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write a row per product here")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="time nothing, read these rows")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="a dot per product")
     options = parser.parse_args(argv)
+    if options.plot:
+        plots.require()
+    if options.rows:
+        found, surroundings = read(options.rows)
+    else:
+        found, surroundings = _timed(options)
+    lines = [
+        (r.group, r.dtype, r.layout, r.shape, r.kernel, f"{r.us:.1f}", f"{r.peer_us:.1f}",
+         f"{r.ratio:.2f}", f"{r.tops:.0f}")
+        for r in found
+    ]  # fmt: skip
+    header = ("group", "dtype", "layout", "M x K x N", "kernel", "µs", PEER, "ratio", "TOP/s")
+    emit(table(lines, header))
+    emit(summary(found))
+    if options.plot:
+        plots.ratios(found, surroundings, options.plot)
+        emit(f"wrote {options.plot}")
+    return 0
+
+
+def read(path: Path) -> tuple[list[Row], Environment]:
+    """The rows in a file of ``--json``, and where they were measured. PtxgenError for another."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return [results.only(Row, r) for r in found], results.only(Environment, found[0])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise PtxgenError(f"{path} holds no rows of `ptxgen bench int4`: {error!r}") from error
+
+
+def _timed(options: argparse.Namespace) -> tuple[list[Row], Environment]:
     groups: dict[str, Sequence[Shape]]
     if options.shapes:
         groups = {"given": [_shape(text) for text in options.shapes.split(",")]}
@@ -282,17 +318,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         groups = {name: GROUPS[name] for name in options.group or GROUPS}
     torch = measure.require_torch()
     measure.warm_up(torch)
+    surroundings = measure.environment(torch, measure.limits(torch), options.seed)
     wanted = options.dtype or ["s4"], options.layout or LAYOUTS
     found = list(rows(torch, groups, *wanted, options.kernel, options.seed))
     if options.json:
-        surroundings = measure.environment(torch, measure.limits(torch), options.seed)
         results.write_records(options.json, results.records(found, surroundings))
-    lines = [
-        (r.group, r.dtype, r.layout, r.shape, r.kernel, f"{r.us:.1f}", f"{r.peer_us:.1f}",
-         f"{r.ratio:.2f}", f"{r.tops:.0f}")
-        for r in found
-    ]  # fmt: skip
-    header = ("group", "dtype", "layout", "M x K x N", "kernel", "µs", PEER, "ratio", "TOP/s")
-    emit(table(lines, header))
-    emit(summary(found))
-    return 0
+    return found, surroundings

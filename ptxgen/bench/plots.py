@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ptxgen.bench.bands import ALL, NAMES, RATIO, REGRET, band_of, spread
 from ptxgen.bench.cases import select, target
@@ -18,12 +18,38 @@ from ptxgen.errors import PtxgenError
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 INK, MUTED, GRID = "#222222", "#6b6b6b", "#dddddd"
 WIDTH, DPI = 8.6, 110  # inches, and dots per inch: about what a README shows
-_MARKS = {"NN": ("o", COLOURS[0]), "NT": ("s", COLOURS[1]), "TN": ("^", COLOURS[2])}
+_MARKS = {
+    "NN": ("o", COLOURS[0]),
+    "NT": ("s", COLOURS[1]),
+    "TN": ("^", COLOURS[2]),
+    "rcr": ("o", COLOURS[0]),
+    "rrr": ("s", COLOURS[1]),
+}
 _PEERS = {
     "torch": "cuBLAS (torch.mm)",
     "triton": "Triton, batch-invariant",
     "sgemm_bi": "sgemm-bi",
+    "int_mm": "cuBLASLt (torch._int_mm)",
 }
+
+
+class Compared(Protocol):
+    """Ours and a peer on one case: what :func:`ratios` reads of a row of a benchmark."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def shape(self) -> str: ...
+    @property
+    def layout(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def tier(self) -> str: ...
+    @property
+    def peer(self) -> str: ...
+    @property
+    def ratio(self) -> float: ...
 
 
 def require() -> Any:
@@ -62,12 +88,12 @@ def _save(plt: Any, figure: Any, path: Path) -> None:
 
 
 # -- ratios -----------------------------------------------------------------------
-def ratios(rows: Sequence[Row], environment: Environment | None, path: Path) -> None:
+def ratios(rows: Sequence[Compared], environment: Environment | None, path: Path) -> None:
     """A dot per case of one peer's ``rows``: one line per shape, groups one under another."""
     plt = _pyplot()
     from matplotlib.ticker import FixedLocator, NullLocator
 
-    groups: dict[str, dict[str, list[Row]]] = {}
+    groups: dict[str, dict[str, list[Compared]]] = {}
     for row in rows:
         groups.setdefault(row.group, {}).setdefault(row.shape, []).append(row)
     # Inches, from the top: a heading, then per group a title and a line per shape.
@@ -108,7 +134,7 @@ def ratios(rows: Sequence[Row], environment: Environment | None, path: Path) -> 
     _save(plt, figure, path)
 
 
-def _against(row: Row) -> str:
+def _against(row: Compared) -> str:
     return f"ptxgen against {_PEERS.get(row.peer, row.peer)}, {row.dtype}, {row.tier} tier"
 
 
@@ -126,7 +152,7 @@ def _heading(figure: Any, title: str, environment: Environment | None) -> float:
     return float(top)
 
 
-def _group(ax: Any, name: str, shapes: dict[str, list[Row]], gated: bool) -> None:
+def _group(ax: Any, name: str, shapes: dict[str, list[Compared]], gated: bool) -> None:
     found = [row.ratio for members in shapes.values() for row in members]
     mean = math.exp(sum(map(math.log, found)) / len(found))
     ax.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
@@ -140,7 +166,7 @@ def _group(ax: Any, name: str, shapes: dict[str, list[Row]], gated: bool) -> Non
     for y, members in enumerate(shapes.values()):
         for row in members:
             mark, colour = _MARKS.get(row.layout, ("D", MUTED))
-            shift = 0.2 * (list(_MARKS).index(row.layout) - 1) if len(members) > 1 else 0
+            shift = 0.2 * (list(_MARKS).index(row.layout) % 3 - 1) if len(members) > 1 else 0
             ax.plot(
                 row.ratio,
                 y + shift,
@@ -185,7 +211,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return ticks
 
 
-def _legend(figure: Any, rows: Sequence[Row], gated: bool, top: float) -> None:
+def _legend(figure: Any, rows: Sequence[Compared], gated: bool, top: float) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

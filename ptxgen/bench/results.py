@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ptxgen.bench.cases import GROUPS, INVARIANT, Case, target
 from ptxgen.cli.ui import paint, table
@@ -362,12 +362,16 @@ def read_json(path: Path) -> tuple[list[Row], Environment]:
     try:
         found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
         first = {"dtype": "f32", "tier": "simt"}  # as files say that are older than the others
-        rows = [Row(**_only(Row, {**first, **record})) for record in found]
-        return rows, Environment(**_only(Environment, found[0]))
+        rows = [only(Row, {**first, **record}) for record in found]
+        return rows, only(Environment, found[0])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise PtxgenError(f"{path} holds no rows of `ptxgen bench gemm`: {error!r}") from error
 
 
-def _only(kind: type[Row] | type[Environment], record: Mapping[str, Any]) -> dict[str, Any]:
-    asked = (f.name for f in fields(kind) if f.name in record or f.default is MISSING)
-    return {name: record[name] for name in asked}
+_Record = TypeVar("_Record")
+
+
+def only(kind: type[_Record], record: Mapping[str, Any]) -> _Record:
+    """The dataclass ``kind`` with its fields of a flat record. LookupError if one is missing."""
+    asked = (f.name for f in fields(kind) if f.name in record or f.default is MISSING)  # type: ignore[arg-type]
+    return kind(**{name: record[name] for name in asked})

@@ -65,7 +65,7 @@ def operands(case, dtype, layout):
         bias = np.resize(odd, n).astype(case.bias)
     given = {
         "a": int4.pack(a, dtype),
-        "b": int4.pack(b.T if layout == "rcr" else b, dtype),
+        "b": int4.pack(np.ascontiguousarray(b.T) if layout == "rcr" else b, dtype),
         "c": int4.pack(elements(m, n, dtype, case.kind, 2), dtype) if case.with_c else None,
         "bias": bias,
     }

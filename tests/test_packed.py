@@ -15,6 +15,8 @@ from ptxgen.errors import SpecError
 from ptxgen.expr import const
 from ptxgen.interp.run.profile import Profiler
 from ptxgen.numerics.int4 import BIASES, EPILOGUES
+from ptxgen.ops import OPS
+from ptxgen.runtime.arrays import ArrayView
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.packed import LINE, PackedSpec, UnpackSpec, pitch
 from ptxgen.tiles import TABLES
@@ -105,6 +107,20 @@ def test_shared_memory_is_used_without_bank_conflicts(name):
     sites = [s for k in kernels for s in k.sites if s.space == "shared"]
     assert {s.name.partition(".")[0] for s in sites} >= {"ldmatrix", "st", "ld"}
     assert [s for s in sites if s.excess] == []
+
+
+@pytest.mark.parametrize("layout", ["rcr", "rrr"])
+def test_an_empty_operand_may_start_anywhere(layout):
+    """The copy engine is told its address, and takes no odd one; other kernels are told nothing."""
+    whole = np.zeros((64, 33), np.uint8)
+    a, b = whole[:5, 1:1], whole[:, 1:1] if layout == "rcr" else whole[:0, 1:33]
+    view = ArrayView(0x1001, b.shape, (33, 1), "uint8", "cuda", 0, False, "torch", None)
+    options = OPS["int4_gemm"].options({"layout": layout})
+    views = {"a": replace(view, shape=a.shape), "b": view}
+    problem = OPS["int4_gemm"].read(views, options, (None,))
+    assert problem.aligns == (1, 1)
+    views = {x: replace(v, ptr=0x1010) for x, v in views.items()}
+    assert OPS["int4_gemm"].read(views, options, (None,)).aligns == (16, 16)
 
 
 def test_what_the_product_is_told_of_the_copy():

@@ -17,7 +17,7 @@ from ptxgen.bench.bands import quantile
 from ptxgen.bench.cases import Shape, shapes_of
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.results import Environment, geomean
-from ptxgen.cli.ui import emit, table
+from ptxgen.cli.ui import emit, note, table
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.int4 import ELEMENTS, LAYOUTS
@@ -180,8 +180,8 @@ def rows(
     kernel: str | None = None,
     seed: int = 0,
 ) -> Iterator[Row]:
-    """Checks and times every product in every layout, in turns with the peer. Raises
-    WrongBitsError.
+    """Checks and times every product in every layout, in turns with the peer; what the peer refuses
+    is left out. Raises WrongBitsError.
     """
     timer = measure.Timer(torch)
     wanted = [(name, shape) for name, shapes in groups.items() for shape in shapes]
@@ -189,7 +189,11 @@ def rows(
         for group, shape in wanted:
             operands = Operands(torch, shape, dtype, seed)
             peer, sums = operands.peer()
-            peer()
+            try:
+                peer()
+            except RuntimeError as error:
+                note(f"{shape} is left out: {PEER}: {str(error).splitlines()[0]}")
+                continue
             work, kernels = [peer], []
             for layout in layouts:
                 out = operands.empty()

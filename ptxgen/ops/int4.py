@@ -22,7 +22,7 @@ from ptxgen.numerics.int4 import (
 )
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import caller
-from ptxgen.ops.views import alignment, contiguous_copy, leading
+from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous_copy, leading
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
 from ptxgen.spec.int4 import ACTIVATION_SHIFT, BIAS_I32, OUT_F32, OUT_I32
@@ -85,7 +85,7 @@ def read(
         layout,
         dtype,
         sizes,
-        (alignment("a", views["a"], pitches["a"]), alignment("b", views["b"], pitches["b"])),
+        (_aligned("a", views["a"], pitches["a"]), _aligned("b", views["b"], pitches["b"])),
         told,
         (Result(shape(sizes["M"], sizes["N"], wanted), wanted),),
     )
@@ -129,6 +129,12 @@ def _pitch(name: str, view: ArrayView) -> int:
             f"along the last dimension, and rows apart: pass {contiguous_copy(name, view)}"
         )
     return leading(rows if view.size else 1, width, down, view.itemsize)
+
+
+def _aligned(name: str, view: ArrayView, pitch: int) -> int:
+    """As :func:`alignment`; of an empty matrix, that of its address: the copy engine is told it."""
+    low = view.ptr | ALIGN_MAX
+    return alignment(name, view, pitch) if view.size else low & -low
 
 
 def _single(name: str, value: Any) -> float:

@@ -25,6 +25,8 @@ from ptxgen.spec.wgmma import COORDINATE_MAX, Operand, Packed, Ring
 
 LINE = 128
 """Bytes that rows of copies are multiples of, and k's of a step of the ring."""
+SHARED = 24 << 10
+"""Shared memory of a CTA that unpacks: so that all CTAs of an SM have nearly all there is."""
 COLUMNS = 128
 """Columns of B that a consumer has: two pieces of 64."""
 
@@ -82,7 +84,10 @@ class UnpackSpec(KernelSpec):
 
     @property
     def shared_bytes(self) -> int:
-        return 0
+        """None is used. But an SM has to drain before it can give a kernel more of its memory as
+        shared memory than the kernel ahead of it had; CTAs of the product would crowd on others.
+        """
+        return SHARED
 
     @property
     def context(self) -> Mapping[str, Any]:

@@ -26,10 +26,11 @@ from ptxgen.tiles.realign import copying
 TILES = (
     ((32, 32, 512, 1, 1, 4), 8, (1, 2), True, "few rows or few outputs"),
     ((32, 64, 512, 1, 1, 4), 8, (1,), False, "few rows"),
-    ((32, 128, 256, 1, 2, 4), 4, (1, 2), False, "few rows, many columns"),
     ((64, 64, 256, 2, 2, 4), 1, (1, 2), False, "some rows"),
     ((128, 128, 256, 2, 2, 3), 1, (1, 2), True, "many outputs"),
 )
+WIDE = ((32, 128, 256, 1, 2, 4), 4, (1, 2), False, "few rows, many columns")
+"""Where B's rows are along n, so that longer pieces of them are read."""
 
 
 def _table(layout: str, dtype: str) -> RouteTable:
@@ -40,7 +41,8 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
     # Without a sign, a factor is its value as soon as it stands alone.
     widen = "shift" if ELEMENTS[dtype].low < 0 else "extend"
     alone = []
-    for sizes, warps_k, clusters, ahead, reason in TILES:
+    tiles = (*TILES, WIDE) if layout == "rrr" else TILES
+    for sizes, warps_k, clusters, ahead, reason in tiles:
         for cluster_k in clusters:
             kernel = Int4Spec(
                 layout,
@@ -58,7 +60,7 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
             if cluster_k == 1:
                 alone.append(kernel)
     yield from _packed(layout, dtype)
-    for kernel in (alone[0], alone[-1]):
+    for kernel in (alone[0], alone[3]):
         yield from _realigned(kernel)
     rest = Int4Spec(layout, 64, 64, 128, 2, 2, 2, copy="bytes", widen="extend", dtype=dtype)
     yield Route((rest,), reason="everything else: any alignment, the longest reductions")
@@ -97,7 +99,7 @@ def _stored(layout: str) -> dict[str, tuple[Expr, Expr]]:
 def _realigned(kernel: Int4Spec) -> Iterator[Route]:
     stored = _stored(kernel.layout)
     # Where both are along k, what is off in one is nearly always so in the other.
-    for copied in ("ab",) if kernel.layout == "rcr" else ("a", "b", "ab"):
+    for copied in ("ab",) if kernel.layout == "rcr" else ("a", "ab"):
         reason = f"{' and '.join(copied.upper())} off 16 bytes: copied first"
         yield Route(copying({x: stored[x] for x in copied}, 1, kernel), reason=reason)
 

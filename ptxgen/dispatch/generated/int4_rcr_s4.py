@@ -49,38 +49,17 @@ def candidates(
         )
         choice = Choice(2, ("int4_rcr_s4_32x64x512_fcc464",), (min(tiles_32x64, 2147483647),), ())
         yield Candidate(us, choice)
-    tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 3: few rows, many columns
-    if k <= 524032 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rcr_s4_32x128x256_213346", "mma8", 2, sms, tiles_32x128, -(-k // 256),
-            -(-k // 256) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(3, ("int4_rcr_s4_32x128x256_213346",), (min(tiles_32x128, 2147483647),), ())
-        yield Candidate(us, choice)
-    # 4: few rows, many columns; 2 CTAs share a tile's k's
-    if arch in SOME_0 and k <= 1048064 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rcr_s4_32x128x256_50bfce", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
-            -(-k // 512) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            4, ("int4_rcr_s4_32x128x256_50bfce",), (min(tiles_32x128, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 5: some rows
+    # 3: some rows
     if k <= 131071 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rcr_s4_64x64x256_bc0ec0", "mma8", 2, sms, tiles_64x64, -(-k // 256),
             -(-k // 256) * 1048576, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
             operands, stores,
         )
-        choice = Choice(5, ("int4_rcr_s4_64x64x256_bc0ec0",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(3, ("int4_rcr_s4_64x64x256_bc0ec0",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)
-    # 6: some rows; 2 CTAs share a tile's k's
+    # 4: some rows; 2 CTAs share a tile's k's
     if arch in SOME_0 and k <= 261632 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rcr_s4_64x64x256_89f06d", "mma8", 2, sms, tiles_64x64 * 2, -(-k // 512),
@@ -88,11 +67,11 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            6, ("int4_rcr_s4_64x64x256_89f06d",), (min(tiles_64x64, 1073741823) * 2,), (),
+            4, ("int4_rcr_s4_64x64x256_89f06d",), (min(tiles_64x64, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 7: many outputs
+    # 5: many outputs
     if k <= 131071 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rcr_s4_128x128x256_2fc5d3", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -100,10 +79,10 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            7, ("int4_rcr_s4_128x128x256_2fc5d3",), (min(tiles_128x128, 2147483647),), (),
+            5, ("int4_rcr_s4_128x128x256_2fc5d3",), (min(tiles_128x128, 2147483647),), (),
         )
         yield Candidate(us, choice)
-    # 8: many outputs; 2 CTAs share a tile's k's
+    # 6: many outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and k <= 261632 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rcr_s4_128x128x256_27f03f", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
@@ -111,14 +90,14 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            8, ("int4_rcr_s4_128x128x256_27f03f",), (min(tiles_128x128, 1073741823) * 2,), (),
+            6, ("int4_rcr_s4_128x128x256_27f03f",), (min(tiles_128x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     operands_1 = m * -(-k // 2)
     stores_1 = 2 * (m * -(-k // 2))
     operands_2 = m * k + -(-(n * k) // 2)
     pieces_m_k32 = m * -(-k // 32)
-    # 9: tiles of 128 rows, by wgmma
+    # 7: tiles of 128 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -134,14 +113,14 @@ def candidates(
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            9, ("unpack_s4_d6fe17", "packed_rcr_s4_128x128x128_ed7b6c"),
+            7, ("unpack_s4_d6fe17", "packed_rcr_s4_128x128x128_ed7b6c"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_128x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + n * -(-k // 32) * 16
     pieces_n_k32 = n * -(-k // 32)
-    # 10: B off 16 bytes: copied first, then by wgmma
+    # 8: B off 16 bytes: copied first, then by wgmma
     if (
         arch in SOME_1
         and pieces_n_k32 * 16 <= 1073741824 and m * (max(-(-k // 128), 1) * 128) <= 1073741824
@@ -161,13 +140,13 @@ def candidates(
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            10, ("realign_b8x1_4257e3", "unpack_s4_d6fe17", "packed_rcr_s4_128x128x128_ed7b6c"),
+            8, ("realign_b8x1_4257e3", "unpack_s4_d6fe17", "packed_rcr_s4_128x128x128_ed7b6c"),
             (-(-pieces_n_k32 // 512), -(-(pieces_m_k32 * 2) // 1024), min(tiles_128x128, sms * 2)),
             (pieces_n_k32 * 16, m * (max(-(-k // 128), 1) * 128)),
         )
         yield Candidate(us, choice)
     tiles_96x128 = -(-m // 96) * -(-n // 128)
-    # 11: tiles of 96 rows, by wgmma
+    # 9: tiles of 96 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -182,13 +161,13 @@ def candidates(
             k * 12288, tiles_96x128 * k * 160, operands_2, stores,
         )
         choice = Choice(
-            11, ("unpack_s4_d6fe17", "packed_rcr_s4_96x128x128_5bcc6a"),
+            9, ("unpack_s4_d6fe17", "packed_rcr_s4_96x128x128_5bcc6a"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_96x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 12: tiles of 64 rows, by wgmma
+    # 10: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -203,12 +182,12 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            12, ("unpack_s4_d6fe17", "packed_rcr_s4_64x128x128_c93bdc"),
+            10, ("unpack_s4_d6fe17", "packed_rcr_s4_64x128x128_c93bdc"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 13: tiles of 64 rows, by wgmma
+    # 11: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -223,13 +202,13 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            13, ("unpack_s4_d6fe17", "packed_rcr_s4_64x128x128_1fe915"),
+            11, ("unpack_s4_d6fe17", "packed_rcr_s4_64x128x128_1fe915"),
             (-(-(pieces_m_k32 * 2) // 1024), min(tiles_64x128, sms)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     operands_4 = 0 + m * -(-k // 32) * 16 + n * -(-k // 32) * 16
-    # 14: A and B off 16 bytes: copied first
+    # 12: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824 and k <= 1048064:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
@@ -241,12 +220,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            14, ("realign_b8x2_d1c3d8", "int4_rcr_s4_32x32x512_9c9d18"),
+            12, ("realign_b8x2_d1c3d8", "int4_rcr_s4_32x32x512_9c9d18"),
             (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
-    # 15: A and B off 16 bytes: copied first
+    # 13: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_n_k32 * 16 <= 1073741824 and k <= 131071:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512),
@@ -258,16 +237,16 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            15, ("realign_b8x2_d1c3d8", "int4_rcr_s4_128x128x256_2fc5d3"),
+            13, ("realign_b8x2_d1c3d8", "int4_rcr_s4_128x128x256_2fc5d3"),
             (-(-pieces_m_k32 // 512) + -(-pieces_n_k32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_n_k32 * 16),
         )
         yield Candidate(us, choice)
-    # 16: everything else: any alignment, the longest reductions
+    # 14: everything else: any alignment, the longest reductions
     us = time(
         "int4_rcr_s4_64x64x128_29c359", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(16, ("int4_rcr_s4_64x64x128_29c359",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(14, ("int4_rcr_s4_64x64x128_29c359",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

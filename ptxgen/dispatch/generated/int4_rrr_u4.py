@@ -49,38 +49,17 @@ def candidates(
         )
         choice = Choice(2, ("int4_rrr_u4_32x64x512_80cf98",), (min(tiles_32x64, 2147483647),), ())
         yield Candidate(us, choice)
-    tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 3: few rows, many columns
-    if align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_u4_32x128x256_7fc13c", "mma8", 2, sms, tiles_32x128, -(-k // 256),
-            -(-k // 256) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(3, ("int4_rrr_u4_32x128x256_7fc13c",), (min(tiles_32x128, 2147483647),), ())
-        yield Candidate(us, choice)
-    # 4: few rows, many columns; 2 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_u4_32x128x256_077153", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
-            -(-k // 512) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            4, ("int4_rrr_u4_32x128x256_077153",), (min(tiles_32x128, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 5: some rows
+    # 3: some rows
     if align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_u4_64x64x256_306146", "mma8", 2, sms, tiles_64x64, -(-k // 256),
             -(-k // 256) * 1048576, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
             operands, stores,
         )
-        choice = Choice(5, ("int4_rrr_u4_64x64x256_306146",), (min(tiles_64x64, 2147483647),), ())
+        choice = Choice(3, ("int4_rrr_u4_64x64x256_306146",), (min(tiles_64x64, 2147483647),), ())
         yield Candidate(us, choice)
-    # 6: some rows; 2 CTAs share a tile's k's
+    # 4: some rows; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_u4_64x64x256_56248c", "mma8", 2, sms, tiles_64x64 * 2, -(-k // 512),
@@ -88,11 +67,11 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            6, ("int4_rrr_u4_64x64x256_56248c",), (min(tiles_64x64, 1073741823) * 2,), (),
+            4, ("int4_rrr_u4_64x64x256_56248c",), (min(tiles_64x64, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 7: many outputs
+    # 5: many outputs
     if align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_u4_128x128x256_09472c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
@@ -100,10 +79,10 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            7, ("int4_rrr_u4_128x128x256_09472c",), (min(tiles_128x128, 2147483647),), (),
+            5, ("int4_rrr_u4_128x128x256_09472c",), (min(tiles_128x128, 2147483647),), (),
         )
         yield Candidate(us, choice)
-    # 8: many outputs; 2 CTAs share a tile's k's
+    # 6: many outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_u4_128x128x256_86f373", "mma8", 2, sms, tiles_128x128 * 2, -(-k // 512),
@@ -111,7 +90,28 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            8, ("int4_rrr_u4_128x128x256_86f373",), (min(tiles_128x128, 1073741823) * 2,), (),
+            6, ("int4_rrr_u4_128x128x256_86f373",), (min(tiles_128x128, 1073741823) * 2,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 7: few rows, many columns
+    if align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_u4_32x128x256_7fc13c", "mma8", 2, sms, tiles_32x128, -(-k // 256),
+            -(-k // 256) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(7, ("int4_rrr_u4_32x128x256_7fc13c",), (min(tiles_32x128, 2147483647),), ())
+        yield Candidate(us, choice)
+    # 8: few rows, many columns; 2 CTAs share a tile's k's
+    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
+        us = time(
+            "int4_rrr_u4_32x128x256_077153", "mma8", 2, sms, tiles_32x128 * 2, -(-k // 512),
+            -(-k // 512) * 1048576, -(-(tiles_32x128 * (min(m, 32) + min(n, 128)) * k) // 2),
+            operands, stores,
+        )
+        choice = Choice(
+            8, ("int4_rrr_u4_32x128x256_077153",), (min(tiles_32x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     operands_1 = m * -(-k // 2)
@@ -246,24 +246,8 @@ def candidates(
             (-(-pieces_m_k32 // 512), min(tiles_32x32, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
-    # 15: B off 16 bytes: copied first
-    if pieces_k_n32 * 16 <= 1073741824 and align_a >= 16:
-        us = time(
-            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_3,
-            operands_3, operands_3,
-        )
-        us += time(
-            "int4_rrr_u4_32x32x512_441a19", "mma8", 2, sms, tiles_32x32, -(-k // 512),
-            -(-k // 512) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2), operands,
-            stores,
-        )
-        choice = Choice(
-            15, ("realign_b8x1_4257e3", "int4_rrr_u4_32x32x512_441a19"),
-            (-(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)), (pieces_k_n32 * 16,),
-        )
-        yield Candidate(us, choice)
     operands_5 = 0 + m * -(-k // 32) * 16 + k * -(-n // 32) * 16
-    # 16: A and B off 16 bytes: copied first
+    # 15: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
@@ -275,12 +259,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            16, ("realign_b8x2_d1c3d8", "int4_rrr_u4_32x32x512_441a19"),
+            15, ("realign_b8x2_d1c3d8", "int4_rrr_u4_32x32x512_441a19"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    # 17: A off 16 bytes: copied first
+    # 16: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_4,
@@ -292,27 +276,11 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            17, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
+            16, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
             (-(-pieces_m_k32 // 512), min(tiles_128x128, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
-    # 18: B off 16 bytes: copied first
-    if pieces_k_n32 * 16 <= 1073741824 and align_a >= 16:
-        us = time(
-            "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_k_n32 // 512), 1, 0, operands_3,
-            operands_3, operands_3,
-        )
-        us += time(
-            "int4_rrr_u4_128x128x256_09472c", "mma8", 2, sms, tiles_128x128, -(-k // 256),
-            -(-k // 256) * 4194304, -(-(tiles_128x128 * (min(m, 128) + min(n, 128)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            18, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
-            (-(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)), (pieces_k_n32 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 19: A and B off 16 bytes: copied first
+    # 17: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
@@ -324,16 +292,16 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            19, ("realign_b8x2_d1c3d8", "int4_rrr_u4_128x128x256_09472c"),
+            17, ("realign_b8x2_d1c3d8", "int4_rrr_u4_128x128x256_09472c"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    # 20: everything else: any alignment, the longest reductions
+    # 18: everything else: any alignment, the longest reductions
     us = time(
         "int4_rrr_u4_64x64x128_47696b", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(20, ("int4_rrr_u4_64x64x128_47696b",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(18, ("int4_rrr_u4_64x64x128_47696b",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

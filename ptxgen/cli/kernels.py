@@ -38,7 +38,7 @@ def add_commands(commands: Any) -> None:
     command = commands.add_parser("list", help="the kernels, with tile, threads and resources")
     for what, text in (
         ("dtype", "only kernels of operands of this dtype, such as bf16"),
-        ("tier", "only simt or tc"),
+        ("tier", "only simt, tc or f64"),
         ("family", "only kernels of this family, such as wgmma"),
         ("layout", "only NN, NT, TN or TT"),
         ("match", "only kernels in whose name this regular expression is found"),

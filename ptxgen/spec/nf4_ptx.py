@@ -1,7 +1,7 @@
 """Products with NF4 weights written straight in PTX: fused, of f32 operands, chains in f32 or f64.
 
-Weights are looked up in registers, in a codebook of 16 and a tree of 15 ``selp``, as they are
-multiplied with; nothing is shared between threads, so there is no shared memory and no barrier.
+Weights are looked up as they are multiplied with: in registers, a codebook of 16 and a tree of 15
+``selp``, or by a shuffle in lanes that have the codebook. No shared memory, and no barrier.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Nf4PtxSpec(KernelSpec):
 
     @property
     def rows_ahead(self) -> bool:
-        """Whether A is fetched as far ahead as codes: as far as registers allow."""
+        """Whether A is fetched as far ahead as codes, which registers allow for few rows."""
         return self.tm * self.ahead <= 8
 
     @property

@@ -22,6 +22,8 @@ from ptxgen.tiles import SPECS
 
 LONG = 4160
 """A reduction that the plan cuts, where outputs are few."""
+SMALL = 512
+"""Outputs of a tile, up to which so long a one is run: what takes chunks in turns is the same."""
 FUSED = sorted(n for n, r in ROUTED.items() if isinstance(r.kernels[0], Nf4GemmSpec))
 """The routes that read the weight as it is stored."""
 LONG_NAMES = {short: long for long, short in DTYPES.items()}
@@ -120,7 +122,7 @@ def products(name: str) -> list[Any]:
         case(1, 3, 5, (spec.stages + 1) * spec.bk + 1, apart=turn % 2),
         case(2, spec.bm, spec.bn, 1, activation=activation, bias=forward),
     ]
-    if spec.split == "serial":
+    if spec.split == "serial" and spec.bm * spec.bn <= SMALL:
         found.append(case(3, 2, 12, LONG))
     if spec.dtype != "bf16":  # a twin
         found = [found[turn % 2]]

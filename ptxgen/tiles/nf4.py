@@ -30,8 +30,11 @@ WEIGHT = "b_dequantised"
 TILES = {
     "tc": ((128, 256), (128, 224), (128, 160), (128, 128), (64, 64)),
     "simt": ((128, 128), (64, 64), (32, 64)),
+    "copied": ((128, 256), (128, 128), (64, 64)),
 }
-"""Of the dense routes of a tier, those that go on with a dequantised weight: BM and BN."""
+"""Of the dense routes of a tier, those that go on with a dequantised weight: BM and BN. Also of
+those that copy A, which only input gradients want: their rows of A are as long as outputs are many.
+"""
 FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {
     "tc": nf4_mma.routes,
     "simt": nf4_ptx.routes,
@@ -53,8 +56,14 @@ def dequantised(dense: Route) -> Route:
     main = dense.main
     assert isinstance(main, GemmSpec), "of products"
     first, so = weight(main.layout, main.dtype)
-    reading = (Step(kernel, {"b": WEIGHT}, so) for kernel in dense.kernels)
-    return Route((first, *reading), reason=f"the weight dequantised; {dense.reason}")
+
+    def reading(step: Step) -> Step:
+        if step.kernel.prepares:
+            return step
+        return Step(step.kernel, {**step.bind, "b": WEIGHT}, {**step.given, **so})
+
+    steps = (first, *map(reading, dense.steps))
+    return Route(steps, reason=f"the weight dequantised; {dense.reason}")
 
 
 def _taken(dense: RouteTable, tier: str) -> Iterator[Route]:
@@ -62,9 +71,13 @@ def _taken(dense: RouteTable, tier: str) -> Iterator[Route]:
     for route in others:
         main = route.main
         assert isinstance(main, GemmSpec), "of products"
+        if main is not route.kernels[0]:
+            copied = [route.steps[0].bind.get(f"x{i}") for i in (0, 1)]
+            alone = copied == ["a", None] and len(route.steps) == 2
+            if alone and (main.bm, main.bn) in TILES["copied"]:
+                yield route
         # The plan of f32 cuts so many reductions that split ones are worth their routes.
-        short = len(route.steps) == 1 or (tier == "simt" and main is route.kernels[0])
-        if (main.bm, main.bn) in TILES[tier] and short:
+        elif (main.bm, main.bn) in TILES[tier] and (len(route.steps) == 1 or tier == "simt"):
             yield route
     yield filler
 

@@ -317,7 +317,87 @@ def candidates(
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 18: the weight dequantised; everything else: any size, alignment and plan
+    operands_3 = 0 + m * -(-k // 8) * 16
+    pieces_m_k8 = m * -(-k // 8)
+    # 18: the weight dequantised; A off 16 bytes: copied first
+    if (
+        arch in SOME_1
+        and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824 and chunks <= 1 and sms >= 1
+        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
+        and tiles_128x256 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_3,
+            operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            operands_2, stores,
+        )
+        choice = Choice(
+            18, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_86d2ac"),
+            (-(-(pieces_k_n64 * 8) // 1024), -(-pieces_m_k8 // 512), min(tiles_128x256, sms) * 1),
+            (stores_1, pieces_m_k8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 19: the weight dequantised; A off 16 bytes: copied first
+    if (
+        arch in SOME_1
+        and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_3,
+            operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            operands_2, stores,
+        )
+        choice = Choice(
+            19, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f67370"),
+            (-(-(pieces_k_n64 * 8) // 1024), -(-pieces_m_k8 // 512), min(tiles_128x128, sms) * 1),
+            (stores_1, pieces_m_k8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 20: the weight dequantised; A off 16 bytes: copied first
+    if (
+        arch in SOME_1
+        and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824
+        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
+            operands_1, stores_1,
+        )
+        us += time(
+            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_m_k8 // 512), 1, 0, operands_3,
+            operands_3, operands_3,
+        )
+        us += time(
+            "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            stores,
+        )
+        choice = Choice(
+            20, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_2ff8a4"),
+            (-(-(pieces_k_n64 * 8) // 1024), -(-pieces_m_k8 // 512), min(tiles_64x64, sms) * 1),
+            (stores_1, pieces_m_k8 * 16),
+        )
+        yield Candidate(us, choice)
+    # 21: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -329,7 +409,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
+            21, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

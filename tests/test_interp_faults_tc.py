@@ -795,6 +795,7 @@ SOURCES = {
 """What is in the source of wgmma kernels, what becomes of it, and to what that comes."""
 
 
+@pytest.mark.long
 @engines("one")
 def test_engine_source(pick):
     found, spec = engine(pick), engine(pick).spec

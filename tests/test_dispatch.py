@@ -340,7 +340,7 @@ def test_chunks_do_not_depend_on_the_batch(op: str, layout: str, dtype: str, tie
     least, most = min(alignments(dtype)), max(alignments(dtype))
     for n, k in WEIGHTS:
         chunks, scratch = set(), set()
-        for m in (1, 8, 33, 129, 4096, DIM_MAX):
+        for m in (1, 33, 4096, DIM_MAX):
             for arch, sms, gpu in DEVICES:
                 for align in ((least, most), (most, least), (most, most)):
                     problem = pose(op, (m, n, k), dtype, align, {"layout": layout, "tier": tier})

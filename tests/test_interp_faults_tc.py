@@ -53,7 +53,8 @@ RINGS = {
 }
 """An mma kernel of every way to copy, split and synchronise."""
 ENGINES = {
-    "one": wgmma(layout="NN", consumers=1, split="none"),
+    "one": wgmma(layout="NN", consumers=1, split="serial", bk=64),
+    "one chain": wgmma(layout="NN", consumers=1, split="none"),
     "two": wgmma(layout="NT", consumers=2, split="none", registers=0),
     "pair": wgmma(layout="NN", cluster_m=2),
     "workspace": wgmma(split="workspace"),
@@ -796,7 +797,7 @@ SOURCES = {
 
 
 @pytest.mark.long
-@engines("one")
+@engines("one chain")
 def test_engine_source(pick):
     found, spec = engine(pick), engine(pick).spec
     edges = cut(spec)

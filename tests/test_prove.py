@@ -81,7 +81,9 @@ def in_domain(shape: dict[str, int]) -> bool:
 
 
 # -- what holds ---------------------------------------------------------------------
-@pytest.mark.parametrize("module", ["nt_rows_f32_simt", "tn_batch_half_tc"])
+@pytest.mark.parametrize(
+    "module", ["nt_rows_f32_simt", pytest.param("tn_batch_half_tc", marks=pytest.mark.long)]
+)
 def test_a_table_of_the_library_is_proved(module: str) -> None:
     """``make test`` proves them all, by ``ptxgen prove``; these have the most to prove."""
     (of,) = (t for t in emit.tables() if t.module == module)

@@ -31,7 +31,10 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
+from multiprocessing import get_context
 from typing import Any
 
 from ptxgen.dispatch import emit, read
@@ -102,6 +105,7 @@ def prove(
 ) -> list[Result]:
     """Proves all goals of the tables ``of`` (default: all, and that the code is current).
 
+    All of them are proved by as many processes as there are processors.
     ``report`` is called with each result as it comes. Needs z3-solver.
     """
     results = []
@@ -119,10 +123,30 @@ def _prove(of: Iterable[Table] | None, effort: int) -> Iterator[Result]:
         detail = ", ".join(f"{d.path.name} {d.what}" for d in stale)
         took = time.perf_counter() - began
         yield Result("current", "generated", (), "", not stale, took, detail)
-    known: dict[Space, Verdicts] = {}
+    groups: dict[Space, list[Table]] = {}
     for table in emit.tables() if of is None else of:
+        groups.setdefault(table.space, []).append(table)
+    if of is not None:
+        for group in groups.values():
+            yield from _prove_tables(group, effort)
+        return
+    largest = sorted(groups.values(), key=lambda group: -sum(len(t.routes) for t in group))
+    modules = ({table.module for table in group} for group in largest)
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for found in pool.map(_prove_modules, modules, repeat(effort)):
+            yield from found
+
+
+def _prove_modules(modules: set[str], effort: int) -> list[Result]:
+    """What :func:`_prove_tables` finds of the tables of these modules, for another process."""
+    return list(_prove_tables((t for t in emit.tables() if t.module in modules), effort))
+
+
+def _prove_tables(group: Iterable[Table], effort: int) -> Iterator[Result]:
+    """Proves tables of one space, whose verdicts they share."""
+    verdicts: Verdicts = {}
+    for table in group:
         source = emit.sources([table])[f"{table.module}.py"]
-        verdicts = known.setdefault(table.space, {})
         yield from prove_source(table, source, effort, verdicts)
 
 

@@ -103,9 +103,9 @@ def shapes(spec: Any) -> Iterator[tuple[int, int, int]]:
     yield 3, 7, 2085
 
 
-def run(name: str, layout: str, m: int, n: int, k: int, aligned: bool, rng: Any) -> str | None:
+def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) -> str | None:
     """Whether the bits are "same" or "different"; None where the kernel is not correct."""
-    dtype, tier, contract = SPECS[name].dtype, SPECS[name].tier, SPECS[name].contract
+    dtype, tier, layout, contract = first.dtype, first.tier, first.layout, first.contract
     turn = m + n + k
     kind, beside = NUMPY[dtype], NUMPY["f64" if dtype == "f64" else "f32"]
     kind_bias, kind_out = (kind if i % 2 else beside for i in (turn, turn // 2))
@@ -285,7 +285,7 @@ def main() -> int:
             found = [x for mnk in shapes(first) for x in run_int4(name, key, *mnk, rng)]
         elif isinstance(first, GemmSpec):
             found = [
-                run(name, first.layout, m, n, k, aligned, rng)
+                run(name, first, m, n, k, aligned, rng)
                 for m, n, k in shapes(first)
                 for aligned in (True, False)
             ]

@@ -41,6 +41,10 @@ class OptionError(PtxgenError, ValueError):
     """An unknown value of an option: tier, layout, activation, device, spec name."""
 
 
+class FormulaError(PtxgenError, TypeError):
+    """A Python function that is no formula: a branch on a value, an unknown call, mixed types."""
+
+
 class DeviceError(PtxgenError, RuntimeError):
     """No usable device, operands on different devices, or an error that the driver reported."""
 

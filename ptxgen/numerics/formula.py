@@ -1,0 +1,588 @@
+"""Formulas: what is computed of each element, or of each row, as data.
+
+A formula is a graph of :class:`Node`. A Python function that is called with nodes makes one
+(:func:`trace`). From it follow the kernel's source (:mod:`ptxgen.spec.formula`), the oracle
+(:mod:`ptxgen.reference.formula`) and the gradient (:mod:`ptxgen.numerics.gradient`), so that a
+sequence of operations is written once.
+
+Bits
+----
+Every node is one operation, which IEEE 754 (or two's complement arithmetic) defines to the bit:
+one rounding to nearest even in the node's type, subnormals kept. Nothing is contracted or
+reordered. Inf and NaN are as in IEEE 754, and any NaN equals any NaN. Numbers of 16 bits are
+computed with in f32, exactly when they are read, rounded once where they are written.
+
+- ``max`` and ``min`` give a NaN if either is one, and take +0.0 for larger than -0.0.
+- ``convert`` to an integer cuts towards zero; what is beyond its range gives the nearest that it
+  has, and a NaN 0. Of integers it keeps the low bits. From a bool it gives 0 or 1.
+- ``shift``s take their count modulo the width; to the right they keep the sign.
+- Functions (:mod:`ptxgen.numerics.functions`) are formulas themselves.
+
+Levels
+------
+``"element"``: a number for each element of a row; ``"row"``: one for each row; ``"all"``: one for
+all (constants, scalars). :meth:`Node.reduce` makes a row's number of elements' numbers: ``"sum"``
+and ``"prod"`` in the order of contract ``rows/1`` (:mod:`ptxgen.numerics.rowwise`), ``"max"`` and
+``"min"`` in no order, since none could be seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from weakref import WeakValueDictionary
+
+from ptxgen.errors import DtypeError, FormulaError
+
+FLOATS = ("f32", "f64")
+INTEGERS = ("i32", "i64")
+TYPES = (*FLOATS, *INTEGERS, "bool")
+"""What nodes compute in."""
+STORED = {
+    "f16": "f32",
+    "bf16": "f32",
+    "f32": "f32",
+    "f64": "f64",
+    "i32": "i32",
+    "i64": "i64",
+    "bool": "bool",
+}
+"""The dtypes of arrays, and what is computed of each in."""
+LEVELS = ("all", "row", "element")
+KINDS = {"element": "element", "column": "element", "row": "row", "scalar": "all"}
+"""What an input has a number for (each element, each column of all rows, each row, or one for all),
+and its level."""
+REDUCERS = ("sum", "prod", "max", "min")
+
+_ANY, _NUMBER, _BITS = TYPES, (*FLOATS, *INTEGERS), (*INTEGERS, "bool")
+PRIMITIVES: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "add": (2, _NUMBER),
+    "sub": (2, _NUMBER),
+    "mul": (2, _NUMBER),
+    "div": (2, FLOATS),
+    "fma": (3, FLOATS),
+    "sqrt": (1, FLOATS),
+    "neg": (1, _NUMBER),
+    "abs": (1, _NUMBER),
+    "max": (2, _NUMBER),
+    "min": (2, _NUMBER),
+    "floor": (1, FLOATS),
+    "ceil": (1, FLOATS),
+    "trunc": (1, FLOATS),
+    "round": (1, FLOATS),  # to even
+    "and": (2, _BITS),
+    "or": (2, _BITS),
+    "xor": (2, _BITS),
+    "not": (1, _BITS),
+    "shl": (2, INTEGERS),
+    "shr": (2, INTEGERS),
+}
+"""Operations whose result has the type of their operands, which are all of one: how many, and of
+which types."""
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+"""Operations whose result is a bool. With a NaN only ``ne`` holds."""
+
+_interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
+
+
+class Node:
+    """One operation, or a leaf. Two that say the same are the same object.
+
+    ``op``: a key of PRIMITIVES, one of COMPARISONS, "select" (condition, then, else), "convert",
+    "round_to" (f32 to what a 16-bit dtype has; ``data`` names it), "bits" (of a float, as an
+    integer), "float" (of bits), "call" (``data``: a :class:`Function`), "reduce" (``data``: one of
+    REDUCERS); of leaves "input" (``data``: an :class:`Input`), "const" (``data``: its value),
+    "index" (which element of its row it is, i64), "length" (how many a row has, i64).
+    """
+
+    __slots__ = ("__weakref__", "args", "data", "key", "level", "op", "type")
+
+    op: str
+    args: tuple[Node, ...]
+    type: str
+    data: Any
+    level: str
+    key: str
+    """A digest of all that it is made of."""
+
+    def __new__(cls, op: str, args: tuple[Node, ...], type: str, data: Any = None) -> Node:
+        identity = (op, *map(id, args), type, _text(data))  # by id: nodes compare to nodes
+        found = _interned.get(identity)
+        if found is None:
+            found = object.__new__(cls)
+            found.op, found.args, found.type, found.data = op, args, type, data
+            found.level = _level(op, args, data)
+            text = repr((op, [a.key for a in args], type, _text(data)))
+            found.key = hashlib.sha256(text.encode()).hexdigest()[:16]
+            _interned[identity] = found
+        return found
+
+    def __repr__(self) -> str:
+        return f"<{self.type} {self.op} {_text(self.data)}>"
+
+    # -- arithmetic: Python numbers take the other operand's type ----------------------------
+    def __add__(self, other: Any) -> Node:
+        return primitive("add", self, other)
+
+    def __radd__(self, other: Any) -> Node:
+        return primitive("add", other, self)
+
+    def __sub__(self, other: Any) -> Node:
+        return primitive("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Node:
+        return primitive("sub", other, self)
+
+    def __mul__(self, other: Any) -> Node:
+        return primitive("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Node:
+        return primitive("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Node:
+        return primitive("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Node:
+        return primitive("div", other, self)
+
+    def __neg__(self) -> Node:
+        return primitive("neg", self)
+
+    def __pos__(self) -> Node:
+        return self
+
+    def __abs__(self) -> Node:
+        return primitive("abs", self)
+
+    def __and__(self, other: Any) -> Node:
+        return primitive("and", self, other)
+
+    def __rand__(self, other: Any) -> Node:
+        return primitive("and", other, self)
+
+    def __or__(self, other: Any) -> Node:
+        return primitive("or", self, other)
+
+    def __ror__(self, other: Any) -> Node:
+        return primitive("or", other, self)
+
+    def __xor__(self, other: Any) -> Node:
+        return primitive("xor", self, other)
+
+    def __rxor__(self, other: Any) -> Node:
+        return primitive("xor", other, self)
+
+    def __invert__(self) -> Node:
+        return primitive("not", self)
+
+    def __lshift__(self, other: Any) -> Node:
+        return primitive("shl", self, other)
+
+    def __rshift__(self, other: Any) -> Node:
+        return primitive("shr", self, other)
+
+    def __lt__(self, other: Any) -> Node:
+        return compare("lt", self, other)
+
+    def __le__(self, other: Any) -> Node:
+        return compare("le", self, other)
+
+    def __gt__(self, other: Any) -> Node:
+        return compare("gt", self, other)
+
+    def __ge__(self, other: Any) -> Node:
+        return compare("ge", self, other)
+
+    def __eq__(self, other: Any) -> Any:
+        return compare("eq", self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return compare("ne", self, other)
+
+    __hash__ = object.__hash__
+
+    def __pow__(self, other: Any) -> Node:
+        from ptxgen.numerics import functions
+
+        return functions.power(self, other)
+
+    def __rpow__(self, other: Any) -> Node:
+        from ptxgen.numerics import functions
+
+        return functions.power(other, self)
+
+    def __bool__(self) -> bool:
+        raise FormulaError(
+            "a formula's value has no truth value: use where(condition, a, b) in place of if, and "
+            "&, |, ~ in place of and, or, not"
+        )
+
+    def _no_number(self) -> Any:
+        raise FormulaError(
+            "a formula's value is no number yet: call functions of ptxgen.functions, not of math "
+            "or NumPy"
+        )
+
+    __float__ = __int__ = __index__ = __len__ = __iter__ = _no_number
+    __array__: Any = None  # NumPy's operators leave it alone
+    __array_ufunc__ = None
+
+    def reduce(self, how: str) -> Node:
+        """The ``how`` (one of REDUCERS) of this over the elements of each row."""
+        if how not in REDUCERS:
+            raise FormulaError(f"reduce takes {', '.join(REDUCERS)}; got {how!r}")
+        if self.type == "bool":
+            raise FormulaError(f"{how} takes numbers; got a bool: convert it")
+        return Node("reduce", (self,), self.type, how)
+
+
+def _text(data: Any) -> str:
+    """Distinguishes -0.0 and 0.0, and is the same in every process."""
+    if isinstance(data, float):
+        return data.hex() if data == data else "nan"
+    return str(data)
+
+
+def _level(op: str, args: tuple[Node, ...], data: Any) -> str:
+    if op == "reduce" or op == "length":
+        return "row"
+    if op == "index":
+        return "element"
+    if op == "input":
+        return KINDS[data.kind]
+    return max((a.level for a in args), key=LEVELS.index, default="all")
+
+
+@dataclass(frozen=True)
+class Input:
+    """An array or a scalar that a formula reads.
+
+    ``dtype``: a key of STORED; ``kind``: what it has a number for, one of KINDS.
+    """
+
+    name: str
+    dtype: str
+    kind: str = "element"
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.dtype}:{self.kind}"
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A formula with a name, which a kernel calls, of operands of one type.
+
+    ``body`` is called with nodes. ``slope`` gives the derivatives by each operand, as nodes, from
+    the operands and the result; None where there is none.
+    """
+
+    name: str
+    body: Callable[..., Node]
+    arity: int
+    slope: Callable[..., tuple[Node, ...]] | None = None
+    types: tuple[str, ...] = ("f32",)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __call__(self, *operands: Any) -> Node:
+        args = unify(self.name, operands)
+        if args[0].type not in self.types:
+            raise FormulaError(
+                f"{self.name} takes {' or '.join(self.types)}; got {args[0].type}: cast it"
+            )
+        return Node("call", args, args[0].type, self)
+
+    def formula(self, type: str) -> tuple[tuple[Node, ...], Node]:
+        """Its parameters, of one type, and its result."""
+        found = _bodies.get((self, type))
+        if found is None:
+            names = (f"x{i}" for i in range(self.arity))
+            dtype = next(d for d, computed in STORED.items() if computed == type and d == type)
+            parameters = tuple(Node("input", (), type, Input(n, dtype)) for n in names)
+            found = _bodies[self, type] = parameters, self.body(*parameters)
+        return found
+
+
+_bodies: dict[tuple[Function, str], tuple[tuple[Node, ...], Node]] = {}
+
+
+# -- making nodes -----------------------------------------------------------------------------
+def const(value: float | int | bool, type: str) -> Node:
+    """A constant. Floats are rounded to the type, once; FormulaError for what it has not."""
+    if type in FLOATS:
+        value = float(value)
+        if type == "f32":
+            value = _f32(value)
+    elif type == "bool" or isinstance(value, bool):
+        if type != "bool" or not isinstance(value, bool):
+            raise FormulaError(f"{value!r} is no {type}")
+    else:
+        bound = 1 << (31 if type == "i32" else 63)
+        if not isinstance(value, int) or not -bound <= value < bound:
+            raise FormulaError(f"{value!r} is no {type}: cast the other operand")
+    return Node("const", (), type, value)
+
+
+def _f32(value: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def unify(what: str, operands: Iterable[Any]) -> tuple[Node, ...]:
+    """``operands`` as nodes of one type; Python numbers take that of the others."""
+    given = tuple(operands)
+    nodes = [x for x in given if isinstance(x, Node)]
+    for x in given:
+        if not isinstance(x, Node | bool | int | float):
+            raise FormulaError(f"{what} takes values of a formula and numbers; got {_kind(x)}")
+    if not nodes:
+        raise FormulaError(f"{what} takes at least one value of the formula; got only numbers")
+    types = dict.fromkeys(x.type for x in nodes)
+    if len(types) > 1:
+        raise FormulaError(
+            f"{what} takes operands of one type; got {' and '.join(types)}: cast one"
+        )
+    (type,) = types
+    return tuple(x if isinstance(x, Node) else const(x, type) for x in given)
+
+
+def _kind(x: Any) -> str:
+    return type(x).__name__
+
+
+def primitive(op: str, *operands: Any) -> Node:
+    """The primitive ``op`` of operands."""
+    args = unify(op, operands)
+    arity, types = PRIMITIVES[op]
+    if len(args) != arity or args[0].type not in types:
+        raise FormulaError(
+            f"{op} takes {arity} of {' or '.join(types)}; got {', '.join(a.type for a in args)}"
+        )
+    return Node(op, args, args[0].type)
+
+
+def compare(op: str, a: Any, b: Any) -> Node:
+    """A comparison, a bool."""
+    args = unify(op, (a, b))
+    if args[0].type == "bool" and op not in ("eq", "ne"):
+        raise FormulaError(f"{op} takes numbers; got bool")
+    return Node(op, args, "bool")
+
+
+def fma(a: Any, b: Any, c: Any) -> Node:
+    """``a * b + c``, rounded once."""
+    return primitive("fma", a, b, c)
+
+
+def where(condition: Any, a: Any, b: Any) -> Node:
+    """``a`` where ``condition`` holds, else ``b``. Both are computed."""
+    if not isinstance(condition, Node) or condition.type != "bool":
+        raise FormulaError(f"where takes a condition of type bool; got {condition!r}")
+    if not isinstance(a, Node) and not isinstance(b, Node):
+        raise FormulaError("where takes at least one value of the formula; cast a number")
+    return Node("select", (condition, *unify("where", (a, b))), unify("where", (a, b))[0].type)
+
+
+def cast(x: Node, dtype: str) -> Node:
+    """``x`` converted to ``dtype``, a key of STORED.
+
+    To 16 bits means: to f32, and rounded to what those have.
+    """
+    if dtype not in STORED:
+        raise FormulaError(f"cast takes {', '.join(STORED)}; got {dtype!r}")
+    type = STORED[dtype]
+    if x.type != type:
+        x = x if type != "bool" else compare("ne", x, 0)
+        x = x if x.type == type else Node("convert", (x,), type)
+    return x if type == dtype else Node("round_to", (x,), type, dtype)
+
+
+def bits(x: Node) -> Node:
+    """The bits of a float, as an integer of its size."""
+    if x.type not in FLOATS:
+        raise FormulaError(f"bits takes {' or '.join(FLOATS)}; got {x.type}")
+    return Node("bits", (x,), "i" + x.type[1:])
+
+
+def from_bits(x: Node) -> Node:
+    """The float of these bits."""
+    if x.type not in INTEGERS:
+        raise FormulaError(f"from_bits takes {' or '.join(INTEGERS)}; got {x.type}")
+    return Node("float", (x,), "f" + x.type[1:])
+
+
+def index() -> Node:
+    """Which element of its row an element is, from 0, i64."""
+    return Node("index", (), "i64")
+
+
+def length() -> Node:
+    """How many elements a row has, i64."""
+    return Node("length", (), "i64")
+
+
+def read(name: str, dtype: str, kind: str = "element") -> Node:
+    """What is read of an array or scalar."""
+    if dtype not in STORED:
+        raise DtypeError(f"{name} has dtype {dtype}; takes {', '.join(STORED)}")
+    return Node("input", (), STORED[dtype], Input(name, dtype, kind))
+
+
+# -- formulas ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Output:
+    """A result: its name, the dtype it is written in, and its value."""
+
+    name: str
+    dtype: str
+    node: Node
+
+    def __post_init__(self) -> None:
+        if self.dtype not in STORED or STORED[self.dtype] != self.node.type:
+            raise FormulaError(
+                f"{self.name} is {self.node.type}; {self.dtype} cannot hold it: cast"
+            )
+
+    @property
+    def level(self) -> str:
+        """What it has a number for: a "row" or an "element"."""
+        return "row" if self.node.level == "row" else "element"
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """All that a kernel computes: results, and what they are read from.
+
+    Equal if they say the same, whatever Python functions they were made by.
+    """
+
+    outputs: tuple[Output, ...]
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, each behind those it needs, in an order that depends on the formula alone."""
+        return tuple(ordered(o.node for o in self.outputs))
+
+    @cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        """What is read, in the order of first need."""
+        return tuple(n.data for n in self.nodes if n.op == "input")
+
+    @cached_property
+    def functions(self) -> tuple[tuple[Function, str], ...]:
+        """Those it calls, directly or not, and for which type, each behind those that it calls."""
+        found: dict[tuple[Function, str], None] = {}
+
+        def visit(nodes: Iterable[Node]) -> None:
+            for node in nodes:
+                if node.op == "call" and (node.data, node.type) not in found:
+                    visit(ordered([node.data.formula(node.type)[1]]))
+                    found[node.data, node.type] = None
+
+        visit(self.nodes)
+        return tuple(found)
+
+    @cached_property
+    def text(self) -> str:
+        """The formula as text, a line a node, that of functions too."""
+        lines = []
+        for function, type in self.functions:
+            lines += [f"{function}({type}):", *_lines([function.formula(type)[1]])]
+        lines += _lines(o.node for o in self.outputs)
+        names = {n: i for i, n in enumerate(self.nodes)}
+        lines += [f"{o.name}: {o.dtype} = v{names[o.node]}" for o in self.outputs]
+        return "\n".join(lines)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of :attr:`text`."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return self.digest
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Formula) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def _lines(roots: Iterable[Node]) -> Iterator[str]:
+    names: dict[Node, str] = {}
+    for i, node in enumerate(ordered(roots)):
+        names[node] = f"v{i}"
+        data = "" if node.data is None else f" {_text(node.data)}"
+        args = "".join(f" {names[a]}" for a in node.args)
+        yield f"v{i} = {node.type} {node.op}{data}{args}"
+
+
+def ordered(roots: Iterable[Node]) -> list[Node]:
+    """The nodes under ``roots``, each behind its operands."""
+    found: dict[Node, None] = {}
+    for root in roots:
+        stack = [(root, False)]
+        while stack:
+            node, ready = stack.pop()
+            if node in found:
+                continue
+            if ready:
+                found[node] = None
+            else:
+                stack.append((node, True))
+                stack.extend((a, False) for a in reversed(node.args) if a not in found)
+    return list(found)
+
+
+def trace(function: Callable[..., Any], arguments: Mapping[str, Node]) -> tuple[Node, ...]:
+    """The results of ``function`` called with ``arguments``.
+
+    FormulaError names the line of the function that cannot be traced.
+    """
+    try:
+        result = function(**arguments)
+    except FormulaError as error:
+        raise FormulaError(f"{error}{_place(function)}") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise FormulaError(
+            f"{_name(function)} cannot be traced: {error}{_place(function)}"
+        ) from error
+    results = result if isinstance(result, tuple) else (result,)
+    for each in results:
+        if not isinstance(each, Node):
+            raise FormulaError(
+                f"{_name(function)} returns {_kind(each)}; a formula returns values computed of "
+                "its arguments, one or a tuple"
+            )
+    return results
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", str(function))
+
+
+def _place(function: Callable[..., Any]) -> str:
+    """Where in ``function`` the exception that is being handled was raised."""
+    code, trace = getattr(function, "__code__", None), sys.exc_info()[2]
+    line = 0
+    while trace is not None:
+        if trace.tb_frame.f_code is code:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    if not line or code is None:
+        return ""
+    lines, first = [], code.co_firstlineno
+    with suppress(OSError):
+        lines = inspect.getsourcelines(function)[0]
+    text = lines[line - first].strip() if 0 <= line - first < len(lines) else ""
+    return f"\n    at {code.co_filename}:{line}: {text}"

@@ -1,0 +1,168 @@
+"""Formulas as CUDA C++: a statement for each node, with every rounding explicit.
+
+What each operation is, to the bit, :mod:`ptxgen.numerics.formula` says. Integers are computed with
+as unsigned ones, whose overflow C++ defines. ``templates/include/formula.cuh.j2`` has the few
+device functions that are called here by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ptxgen.errors import SpecError
+from ptxgen.numerics.formula import Formula, Node, ordered
+
+CTYPES = {"f32": "float", "f64": "double", "i32": "int", "i64": "long long", "bool": "bool"}
+"""C++ types of what nodes compute in."""
+STORAGE = {
+    "f32": "float",
+    "f64": "double",
+    "i32": "int",
+    "i64": "long long",
+    "bool": "unsigned char",
+    "f16": "unsigned short",
+    "bf16": "unsigned short",
+}
+"""C++ types of elements in memory."""
+_UNSIGNED = {"i32": "unsigned", "i64": "unsigned long long"}
+_LETTER = {"f32": "f", "f64": "d"}
+
+_FLOAT: Mapping[str, str] = {
+    "add": "__{l}add_rn({0}, {1})",
+    "sub": "__{l}sub_rn({0}, {1})",
+    "mul": "__{l}mul_rn({0}, {1})",
+    "div": "__{l}div_rn({0}, {1})",
+    "fma": "__fma{f}_rn({0}, {1}, {2})",
+    "sqrt": "__{l}sqrt_rn({0})",
+    "neg": "-{0}",
+    "abs": "fabs{f}({0})",
+    "max": "ptxgen_max({0}, {1})",
+    "min": "ptxgen_min({0}, {1})",
+    "floor": "floor{f}({0})",
+    "ceil": "ceil{f}({0})",
+    "trunc": "trunc{f}({0})",
+    "round": "rint{f}({0})",
+}
+_INTEGER: Mapping[str, str] = {
+    "add": "({c})(({u}){0} + ({u}){1})",
+    "sub": "({c})(({u}){0} - ({u}){1})",
+    "mul": "({c})(({u}){0} * ({u}){1})",
+    "neg": "({c})(0 - ({u}){0})",
+    "abs": "({0} < 0 ? ({c})(0 - ({u}){0}) : {0})",
+    "max": "({0} < {1} ? {1} : {0})",
+    "min": "({1} < {0} ? {1} : {0})",
+    "and": "({0} & {1})",
+    "or": "({0} | {1})",
+    "xor": "({0} ^ {1})",
+    "not": "~{0}",
+    "shl": "({c})(({u}){0} << (({u}){1} & {last}))",
+    "shr": "({0} >> (({u}){1} & {last}))",
+}
+_BOOL: Mapping[str, str] = {
+    "and": "({0} & {1})",
+    "or": "({0} | {1})",
+    "xor": "({0} != {1})",
+    "not": "!{0}",
+}
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_CONVERT: Mapping[tuple[str, str], str] = {
+    ("f32", "f64"): "(double){0}",
+    ("f64", "f32"): "__double2float_rn({0})",
+    ("f32", "i32"): "({0} == {0} ? __float2int_rz({0}) : 0)",
+    ("f64", "i32"): "({0} == {0} ? __double2int_rz({0}) : 0)",
+    ("f32", "i64"): "({0} == {0} ? __float2ll_rz({0}) : 0)",
+    ("f64", "i64"): "({0} == {0} ? __double2ll_rz({0}) : 0)",
+    ("i32", "f32"): "__int2float_rn({0})",
+    ("i64", "f32"): "__ll2float_rn({0})",
+    ("i32", "f64"): "(double){0}",
+    ("i64", "f64"): "__ll2double_rn({0})",
+    ("i32", "i64"): "(long long){0}",
+    ("i64", "i32"): "(int){0}",
+}
+_BITS = {
+    "i32": "__float_as_int({0})",
+    "i64": "__double_as_longlong({0})",
+    "f32": "__int_as_float({0})",
+    "f64": "__longlong_as_double({0})",
+}
+
+
+def literal(node: Node) -> str:
+    """A constant, exactly."""
+    value = node.data
+    if node.type == "bool":
+        return "true" if value else "false"
+    if node.type in ("i32", "i64"):
+        low = -(1 << (31 if node.type == "i32" else 63))
+        suffix = "" if node.type == "i32" else "ll"
+        return f"({low + 1}{suffix} - 1)" if value == low else f"({value}{suffix})"
+    if value != value:
+        return "ptxgen_nan" if node.type == "f32" else "(double)ptxgen_nan"
+    if value in (float("inf"), float("-inf")):
+        sign = "-" if value < 0 else ""
+        return f"{sign}ptxgen_inf" if node.type == "f32" else f"{sign}(double)ptxgen_inf"
+    mantissa, exponent = value.hex().split("p")
+    text = f"{mantissa.rstrip('0').rstrip('.')}p{exponent}"
+    return f"({text}{'f' if node.type == 'f32' else ''})"
+
+
+def expression(node: Node, args: list[str]) -> str:
+    """A node that is no leaf and no reduction, of its operands' names."""
+    op, type = node.op, node.type
+    if op in _COMPARE:
+        return f"({args[0]} {_COMPARE[op]} {args[1]})"
+    if op == "select":
+        return f"({args[0]} ? {args[1]} : {args[2]})"
+    if op == "call":
+        return f"ptxgen_{node.data}_{type}({', '.join(args)})"
+    if op == "round_to":
+        return f"ptxgen_round_{node.data}({args[0]})"
+    if op in ("bits", "float"):
+        return _BITS[type].format(*args)
+    if op == "convert":
+        source = node.args[0].type
+        if source == "bool":
+            return f"({CTYPES[type]})({args[0]} ? 1 : 0)"
+        return _CONVERT[source, type].format(*args)
+    table = _FLOAT if type in _LETTER else _INTEGER if type in _UNSIGNED else _BOOL
+    if op not in table:
+        raise SpecError(f"no CUDA C++ for {op} of {type}")
+    return table[op].format(
+        *args,
+        l=_LETTER.get(type, ""),
+        f="f" if type == "f32" else "",
+        c=CTYPES[type],
+        u=_UNSIGNED.get(type, ""),
+        last={"i32": 31, "i64": 63}.get(type),
+    )
+
+
+def statements(roots: Iterable[Node], names: dict[Node, str], prefix: str = "v") -> Iterator[str]:
+    """Statements that compute ``roots`` of the nodes that have ``names`` already, which grow.
+
+    Constants stand where they are used. Who calls names inputs, "index", "length" and reductions.
+    """
+    for node in ordered(roots):
+        if node in names:
+            continue
+        if node.op == "const":
+            names[node] = literal(node)
+            continue
+        if node.op in ("input", "index", "length", "reduce"):
+            continue  # under something that is named; whoever needs it has named it
+        names[node] = f"{prefix}{len(names)}"
+        value = expression(node, [names[a] for a in node.args])
+        yield f"const {CTYPES[node.type]} {names[node]} = {value};"
+
+
+def functions(formula: Formula) -> Iterator[str]:
+    """The device functions that ``formula`` calls, each line of their definitions."""
+    for function, type in formula.functions:
+        parameters, result = function.formula(type)
+        c = CTYPES[type]
+        names = {p: p.data.name for p in parameters}
+        heads = ", ".join(f"{c} {names[p]}" for p in parameters)
+        yield f"__device__ __forceinline__ {c} ptxgen_{function}_{type}({heads}) {{"
+        yield from (f"    {line}" for line in statements([result], names))
+        yield f"    return {names[result]};"
+        yield "}"

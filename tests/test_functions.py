@@ -18,6 +18,7 @@ from test_reference_f32 import assert_same
 
 import ptxgen.functions
 from ptxgen.errors import FormulaError
+from ptxgen.numerics import functions
 from ptxgen.numerics.contract import ACTIVATIONS
 from ptxgen.numerics.formula import Formula, Node, Output, read, trace
 from ptxgen.numerics.functions import FUNCTIONS, power
@@ -148,6 +149,17 @@ def test_gates_have_the_bits_of_epilogues(name: str) -> None:
 def test_gates_have_the_bits_of_epilogues_everywhere(name: str) -> None:
     for x in measure.arguments(0, 1 << 32):
         assert_same(measure.computed(name, x), activate(name, x), x)
+
+
+@pytest.mark.parametrize("exponent", [0, 123, -124])
+@pytest.mark.parametrize("step", [257, pytest.param(1, marks=pytest.mark.long)])
+def test_quotients_of_gates_are_rounded_once(exponent: int, step: int) -> None:
+    """Every mantissa; the sequence is the same for every exponent between these."""
+    mantissas = np.arange(0, 1 << 23, step, np.uint32)
+    mantissas = np.append(mantissas, np.arange((1 << 23) - 100, 1 << 23, dtype=np.uint32))
+    x = (mantissas + np.uint32(127 + exponent << 23)).view(np.float32)
+    for part in np.array_split(x, 1 + x.size // measure.BLOCK):
+        assert_same(value(functions._divided(read("x", "f32")), x=part), 1 / part, part)
 
 
 # -- the kernels' source ------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from function_cases import THREADS, applied, run, samples, together
 from numpy.typing import NDArray
 from test_reference_f32 import assert_same
 
@@ -20,10 +21,11 @@ import ptxgen.functions
 from ptxgen.errors import FormulaError
 from ptxgen.numerics import functions
 from ptxgen.numerics.contract import ACTIVATIONS
-from ptxgen.numerics.formula import Formula, Node, Output, read, trace
+from ptxgen.numerics.formula import Node, read, trace
 from ptxgen.numerics.functions import FUNCTIONS, power
 from ptxgen.reference import activate
-from ptxgen.reference.formula import evaluate
+from ptxgen.reference.formula import call, evaluate
+from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import formula as source
 
 CHECKOUT = Path(__file__).parents[1]
@@ -51,17 +53,6 @@ def documented() -> dict[str, tuple[float, float]]:
     text = (CHECKOUT / "docs" / "functions.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| [^|]*\| ([\d.]+|exact) \|", text, re.M)
     return {name: (float(n), 0.0 if s == "exact" else float(s)) for name, n, s in rows}
-
-
-def samples(count: int) -> F32:
-    """Every binade evenly, the ranges where functions bend once more, and the edges of binades."""
-    rng = np.random.default_rng(SEED)
-    bits = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32)
-    near = [rng.uniform(-w, w, count // 4).astype(np.float32) for w in (1, 16, 150)]
-    ends = np.arange(256, dtype=np.uint32) << 23
-    edges = np.concatenate([ends, ends - 1, ends + 1, ends + 0x7FFFFF])
-    edges = np.concatenate([edges, edges | np.uint32(1 << 31)]).view(np.float32)
-    return np.concatenate([bits, *near, edges])
 
 
 def test_all_are_documented() -> None:
@@ -101,7 +92,7 @@ def pairs(count: int) -> tuple[F32, F32]:
 def test_error_of_pow() -> None:
     x, y = pairs(200_000)
     exact = (x.astype(np.longdouble) ** y.astype(np.longdouble)).astype(np.float64)
-    error, normal = measure.errors(measure.computed("pow", x, y), exact)
+    error, normal = measure.errors(call(FUNCTIONS["pow"], x, y), exact)
     largest = documented()["pow"]
     assert 0.5 < error[normal].max() <= largest[0]
     assert error[~normal].max() <= largest[1]
@@ -114,7 +105,7 @@ def test_pow_of_special_values() -> None:
     x, y = (np.ascontiguousarray(v).reshape(-1) for v in np.meshgrid(special, special))
     with np.errstate(all="ignore"):
         exact = np.power(x.astype(np.float64), y.astype(np.float64))
-    error, _ = measure.errors(measure.computed("pow", x, y), exact)
+    error, _ = measure.errors(call(FUNCTIONS["pow"], x, y), exact)
     for a, b, e in zip(x, y, error, strict=True):
         assert e < 1, f"pow({a}, {b})"
 
@@ -124,7 +115,7 @@ def test_special_values(name: str) -> None:
     x = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3.4e38, -3.4e38], np.float32)
     with np.errstate(all="ignore"):
         exact = measure.TRUTH[name](x.astype(np.float64))
-    value = measure.computed(name, x)
+    value = call(FUNCTIONS[name], x)
     error, _ = measure.errors(value, exact)
     assert error.max() <= 1.5, f"{name}: {value}, should be {exact}"
 
@@ -133,7 +124,7 @@ def test_roots_of_special_values() -> None:
     x = np.array([np.nan, np.inf, -1, 0.0, -0.0, 1e-45], np.float32)
     inf = np.inf
     expected = np.array([np.nan, 0, np.nan, inf, -inf, 2.6713e22], np.float32)
-    value = measure.computed("rsqrt", x)
+    value = call(FUNCTIONS["rsqrt"], x)
     np.testing.assert_allclose(value, expected, 1e-4)
     assert not np.signbit(value[1])
 
@@ -141,14 +132,14 @@ def test_roots_of_special_values() -> None:
 @pytest.mark.parametrize("name", GATES)
 def test_gates_have_the_bits_of_epilogues(name: str) -> None:
     x = samples(100_000)
-    assert_same(measure.computed(name, x), activate(name, x), x)
+    assert_same(call(FUNCTIONS[name], x), activate(name, x), x)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", GATES)
 def test_gates_have_the_bits_of_epilogues_everywhere(name: str) -> None:
     for x in measure.arguments(0, 1 << 32):
-        assert_same(measure.computed(name, x), activate(name, x), x)
+        assert_same(call(FUNCTIONS[name], x), activate(name, x), x)
 
 
 @pytest.mark.parametrize("exponent", [0, 123, -124])
@@ -205,12 +196,6 @@ extern "C" void apply_@(long count, const float* x, const float* y, float* z) {
 """
 
 
-def applied(name: str) -> Formula:
-    function = FUNCTIONS[name]
-    arguments = [read(f"x{i}", "f32") for i in range(function.arity)]
-    return Formula((Output("z", "f32", function(*arguments)),))
-
-
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> CDLL:
     """The functions as kernels have them, compiled as C++ for this machine."""
@@ -218,9 +203,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> CDLL:
     if compiler is None:
         pytest.skip("no C++ compiler (g++, clang++ or c++) to run the CUDA text on the host")
     folder = tmp_path_factory.mktemp("host")
-    outputs = [applied(name).outputs[0].node for name in FUNCTIONS]
-    together = Formula(tuple(Output(f"z{i}", "f32", n) for i, n in enumerate(outputs)))
-    text = HOST + "\n".join(source.functions(together))
+    text = HOST + "\n".join(source.functions(together()))
     for name, function in FUNCTIONS.items():
         text += LOOP.replace("@", name).replace("%", ", y[i]" * (function.arity - 1))
     (folder / "functions.cpp").write_text(text)
@@ -239,7 +222,7 @@ def test_oracle_equals_the_cuda_text(host: CDLL, name: str) -> None:
     pointers = (c_void_p(a.ctypes.data) for a in (x, y, z))
     getattr(host, f"apply_{name}")(c_long(x.size), *pointers)
     operands = (x, y)[: FUNCTIONS[name].arity]
-    assert_same(measure.computed(name, *operands), z, x)
+    assert_same(call(FUNCTIONS[name], *operands), z, x)
 
 
 def test_rare_functions_stand_where_they_are_chosen() -> None:
@@ -247,6 +230,18 @@ def test_rare_functions_stand_where_they_are_chosen() -> None:
     text = "\n".join(source.functions(applied("cos")))
     assert re.search(r"\? \w+ : ptxgen_cos_far_f32\(\w+\)\)", text)
     assert text.count("ptxgen_cos_far_f32(") == 2  # its definition, and that
+
+
+def test_the_cpu_device_computes_them() -> None:
+    """What NVRTC makes of them, in the interpreter: some of all kinds of arguments."""
+    rng = np.random.default_rng(SEED)
+    x = rng.permutation(samples(4_000))[: 4 * THREADS]
+    x[:THREADS] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5] * (THREADS // 8)
+    y = rng.permutation(x)
+    y[:THREADS] = np.repeat(x[:8], THREADS // 8)
+    for name, z in run(CpuDevice(), x, y).items():
+        operands = (x, y)[: FUNCTIONS[name].arity]
+        assert_same(z, call(FUNCTIONS[name], *operands), *operands, context=name)
 
 
 # -- slopes -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.numerics.formula import INTEGERS, STORED, Formula, Node, ordered
+from ptxgen.numerics.formula import INTEGERS, STORED, Formula, Function, Node, ordered
 from ptxgen.reference import f64
 from ptxgen.reference.f32 import fma
 from ptxgen.reference.half import FORMATS, downcast, upcast
@@ -102,12 +102,17 @@ def _value(
     if op in ("bits", "float"):
         return np.asarray(np.ascontiguousarray(args[0]).view(kind).reshape(args[0].shape))
     if op == "call":
-        parameters, result = node.data.formula(node.type)
-        names = (p.data.name for p in parameters)
-        return evaluate([result], dict(zip(names, args, strict=True)))[0]
+        return call(node.data, *args)
     assert op == "reduce" and reduce is not None, f"{op} where there are no rows"
     found: Array = reduce(node.data, args[0], node)
     return found
+
+
+def call(function: Function, *operands: Array) -> Array:
+    """The function of arrays of f32 or f64."""
+    parameters, result = function.formula(f"f{8 * operands[0].itemsize}")
+    named = {p.data.name: x for p, x in zip(parameters, operands, strict=True)}
+    return evaluate([result], named)[0]
 
 
 def extreme(op: str, a: Array, b: Array) -> Array:

@@ -16,8 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ptxgen.numerics import activation
-from ptxgen.numerics.activation import EXP, LN2_HIGH, LN2_LOW, LOG2_E, ROUNDER
+from ptxgen.numerics.constants import CONSTANTS, F32, F64, Constants
 from ptxgen.numerics.formula import (
     Function,
     Node,
@@ -30,12 +29,20 @@ from ptxgen.numerics.formula import (
     primitive,
     where,
 )
-from ptxgen.numerics.rows import LOG, LOG_SPLIT_BITS
+from ptxgen.numerics.rows import LOG
 
 _hex = float.fromhex
 _INF = float("inf")
-_SIGN = -(1 << 31)
-"""The bits of -0.0."""
+_BOTH = ("f32", "f64")
+
+
+def _of(x: Node) -> Constants:
+    return CONSTANTS[x.type]
+
+
+def _sign(x: Node) -> Node:
+    """The bits of -0.0 where the sign of ``x`` is set, else of +0.0."""
+    return bits(x) & (-(1 << 31) if x.type == "f32" else -(1 << 63))
 
 
 def _function(
@@ -134,20 +141,22 @@ def _horner(x: Node, coefficients: Sequence[float]) -> Node:
 
 def _signed(magnitude: Node, x: Node) -> Node:
     """``magnitude`` with the sign of ``x``."""
-    return from_bits(bits(magnitude) | (bits(x) & _SIGN))
+    return from_bits(bits(magnitude) | _sign(x))
 
 
 def _turned(value: Node, x: Node) -> Node:
     """``value`` with its sign turned where that of ``x`` is set."""
-    return from_bits(bits(value) ^ (bits(x) & _SIGN))
+    return from_bits(bits(value) ^ _sign(x))
 
 
 def _reciprocal(x: Node) -> Node:
     """``1 / x`` for 2**-124 <= |x| <= 2**124, nearly: 0.6 ulp. Without a branch, as division has.
 
     A difference of bits gives 4 of those of the result, Newton's method 9, and a step of third
-    order all of them.
+    order all of them. (Of f64 it is the quotient.)
     """
+    if x.type == "f64":
+        return 1 / x
     guess = from_bits(RECIPROCAL_BITS - bits(x))
     guess = guess * fma(-x, guess, RECIPROCAL_TWO)
     error = fma(-x, guess, 1)
@@ -156,6 +165,8 @@ def _reciprocal(x: Node) -> Node:
 
 def _divided(x: Node) -> Node:
     """``1 / x`` rounded once, of the same x: one more step of Newton."""
+    if x.type == "f64":
+        return 1 / x
     guess = _reciprocal(x)
     return fma(guess, fma(-x, guess, 1), guess)
 
@@ -166,46 +177,50 @@ RECIPROCAL_TWO = _hex("0x1.004p+1")
 itself it is not for the largest."""
 
 
-def _exp_parts(x: Node, bias: int) -> tuple[Node, Node]:
-    """``exp(x) = p * 2**n``: p, and an integer whose low bits are those of ``n + bias``.
+def _reduced(x: Node, bias: int) -> tuple[Node, Node, Node]:
+    """``x = n * ln 2 + r``: r, n, and an integer whose low bits are those of ``n + bias``.
 
     n is rounded by adding a number so large that its last place is 1.
     """
-    rounded = fma(x, LOG2_E, ROUNDER + bias)
-    n = rounded - (ROUNDER + bias)
-    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x))
-    return fma(fma(_horner(r, EXP), r, 1), r, 1), bits(rounded)
+    c = _of(x)
+    rounded = fma(x, c.log2_e[0], c.rounder + bias)
+    n = rounded - (c.rounder + bias)
+    return fma(n, -c.ln2[1], fma(n, -c.ln2[0], x)), n, bits(rounded)
 
 
-def _factors(n: Node) -> tuple[Node, Node]:
-    """Two numbers whose product is ``2**n``, each nearly its root, of the low bits of ``n + 254``;
-    -252 <= n <= 254. The product itself may be subnormal or too large.
+def _exp_parts(x: Node, bias: int) -> tuple[Node, Node]:
+    """``exp(x) = p * 2**n``: p, and an integer whose low bits are those of ``n + bias``."""
+    r, _, n = _reduced(x, bias)
+    return fma(fma(_horner(r, _of(x).exp), r, 1), r, 1), n
+
+
+def _factors(n: Node, c: Constants) -> tuple[Node, Node]:
+    """Two numbers whose product is ``2**n``, each nearly its root, of the low bits of
+    ``n + 2 * bias``. The product itself may be subnormal or too large.
     """
-    first = (n >> 1) << 23
-    return from_bits(first), from_bits((n << 23) - first)
+    first = (n >> 1) << c.places
+    return from_bits(first), from_bits((n << c.places) - first)
 
 
 def _scaled(p: Node, n: Node) -> Node:
-    """``p * 2**n`` with one rounding, of the low bits of ``n + 254``."""
-    first, second = _factors(n)
+    """``p * 2**n`` with one rounding, of the low bits of ``n + 2 * bias``."""
+    first, second = _factors(n, _of(p))
     return p * first * second
 
 
 def _exp_normal(x: Node) -> Node:
     """``exp(x)`` for -87 <= x <= 88: no factor and no result is subnormal."""
-    p, n = _exp_parts(x, 127)
-    return p * from_bits(n << 23)
+    c = _of(x)
+    p, n = _exp_parts(x, c.bias)
+    return p * from_bits(n << c.places)
 
 
 # -- exponentials and logarithms --------------------------------------------------------------
-_LOWEST, _HIGHEST = -104.0, 89.0
-"""Beyond these, exp is 0 and inf; between them, ``n`` takes 9 bits."""
-
-
-@_function(lambda x, y: (y,))
+@_function(lambda x, y: (y,), _BOTH)
 def exp(x: Node) -> Node:
     """``e ** x``: ``2**n * (1 + r + r**2 * EXP(r))``, n the integer nearest to ``x / ln 2``."""
-    return _scaled(*_exp_parts(clamp(x, _LOWEST, _HIGHEST), 254))
+    c = _of(x)
+    return _scaled(*_exp_parts(clamp(x, *c.exp_range), 2 * c.bias))
 
 
 EXP2: tuple[float, ...] = (
@@ -221,8 +236,8 @@ EXP2: tuple[float, ...] = (
 
 def _exp2_scaled(x: Node) -> Node:
     """``2**x`` for -151 <= x <= 129."""
-    rounded = x + (ROUNDER + 254)
-    r = x - (rounded - (ROUNDER + 254))
+    rounded = x + (F32.rounder + 2 * F32.bias)
+    r = x - (rounded - (F32.rounder + 2 * F32.bias))
     return _scaled(fma(_horner(r, EXP2), r, 1), bits(rounded))
 
 
@@ -232,15 +247,13 @@ def exp2(x: Node) -> Node:
     return _exp2_scaled(clamp(x, -151, 129))
 
 
-@_function(lambda x, y: (y + 1,))
+@_function(lambda x, y: (y + 1,), _BOTH)
 def expm1(x: Node) -> Node:
     """``exp(x) - 1``: ``2**n * (r + r**2 * EXP(r)) + (2**n - 1)``."""
-    x = where(x == 0, x, clamp(x, -18, _HIGHEST))
-    rounded = fma(x, LOG2_E, ROUNDER + 126)
-    n = rounded - (ROUNDER + 126)
-    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x))
-    series = fma(_horner(r, EXP) * r, r, r)
-    half = from_bits(bits(rounded) << 23)  # 2**(n - 1), since 2**128 is too large
+    c = _of(x)
+    r, n, low = _reduced(clamp(x, c.no_less, c.exp_range[1]), c.bias - 1)
+    series = fma(_horner(r, c.exp) * r, r, r)
+    half = from_bits(low << c.places)  # 2**(n - 1), since the largest 2**n is too large
     return where(n == 0, where(x == 0, x, series), fma(series, half, half - 0.5) * 2)
 
 
@@ -252,23 +265,36 @@ def _log_special(x: Node, result: Node) -> Node:
 
 def _log_parts(x: Node, lowest: int) -> tuple[Node, Node]:
     """``x = 2**n * (1 + t)`` positive and finite: t, and n. ``lowest``: the bits of that 1 + t."""
-    tiny = x < 2.0**-126
-    scaled = where(tiny, x * 2.0**24, x)
-    n = (bits(scaled) - lowest) >> 23
-    t = from_bits(bits(scaled) - (n << 23)) - 1
-    return t, cast(n - where(tiny, const(24, "i32"), 0), "f32")
+    c = _of(x)
+    tiny = x < 2.0 ** (1 - c.bias)
+    scaled = where(tiny, x * 2.0 ** (c.places + 1), x)
+    n = (bits(scaled) - lowest) >> c.places
+    t = from_bits(bits(scaled) - (n << c.places)) - 1
+    return t, cast(n - where(tiny, const(c.places + 1, n.type), 0), x.type)
+
+
+ATANH: tuple[float, ...] = tuple(2 / (2 * i + 3) for i in range(11))
+"""Ascending coefficients of ``(2 atanh(s) / s - 2) / s**2`` in ``s**2``, its Taylor series."""
 
 
 def _log_joined(t: Node, n: Node) -> Node:
     """``log(1 + t) + n * log(2)``."""
-    tail = _horner(t, LOG) * t * t
-    return fma(n, LN2_HIGH, t + fma(n, LN2_LOW, tail))
+    high, low = _of(t).ln2
+    if t.type == "f32":
+        tail = _horner(t, LOG) * t * t
+        return fma(n, high, t + fma(n, low, tail))
+    s = t / (2 + t)  # log(1 + t) = 2 atanh(s), and 2 s = t - s t
+    square, half = s * s, 0.5 * t * t
+    tail = fma(s, fma(_horner(square, ATANH), square, half), n * low)
+    return fma(n, high, t - (half - tail))
 
 
-@_function(lambda x, y: (1 / x,))
+@_function(lambda x, y: (1 / x,), _BOTH)
 def log(x: Node) -> Node:
-    """The natural logarithm: ``n * ln 2 + t + t**2 * LOG(t)``, ``x = 2**n * (1 + t)``."""
-    return _log_special(x, _log_joined(*_log_parts(x, LOG_SPLIT_BITS)))
+    """The natural logarithm: ``n * ln 2 + t + t**2 * LOG(t)``, ``x = 2**n * (1 + t)``; in f64
+    ``log(1 + t)`` is ``2 atanh(t / (2 + t))``.
+    """
+    return _log_special(x, _log_joined(*_log_parts(x, _of(x).mantissas)))
 
 
 LOG2: tuple[float, ...] = (
@@ -286,26 +312,24 @@ LOG2: tuple[float, ...] = (
 ``sqrt(2)``; log2 to 2**-27.6."""
 LOG2_SPLIT_BITS = 0x3F3504F3
 """The bits of ``sqrt(1/2)``: n + log2(1 + t) is then never smaller than its second term."""
-LOG2_E_LOW = _hex("0x1.4ae0c0p-26")
-"""``1 / ln 2 - LOG2_E``."""
 
 
 @_function(lambda x, y: (1 / (x * math.log(2)),))
 def log2(x: Node) -> Node:
     """The logarithm to base 2: ``n + t / ln 2 + t**2 * LOG2(t)``, ``x = 2**n * (1 + t)``."""
     t, n = _log_parts(x, LOG2_SPLIT_BITS)
-    low = fma(t, LOG2_E_LOW, _horner(t, LOG2) * t * t)
-    return _log_special(x, n + fma(t, LOG2_E, low))
+    high, low = F32.log2_e
+    return _log_special(x, n + fma(t, high, fma(t, low, _horner(t, LOG2) * t * t)))
 
 
-@_function(lambda x, y: (1 / (1 + x),))
+@_function(lambda x, y: (1 / (1 + x),), _BOTH)
 def log1p(x: Node) -> Node:
     """``log(1 + x)``, as :data:`log` with ``t = x / 2**n + (1 / 2**n - 1)``."""
-    sum = 1 + x
-    exponent = (bits(sum) - LOG_SPLIT_BITS) & -(1 << 23)
-    scale = from_bits((129 << 23) - exponent) * 0.25  # 2**-n, which may be subnormal
+    c, sum = _of(x), 1 + x
+    n = (bits(sum) - c.mantissas) >> c.places
+    scale = from_bits((c.bias + 2 - n) << c.places) * 0.25  # 2**-n, which may be subnormal
     t = fma(x, scale, scale - 1)  # of 1 + x, which is not rounded here
-    result = _log_joined(t, cast(exponent >> 23, "f32"))
+    result = _log_joined(t, cast(n, x.type))
     return where(x == 0, x, _log_special(sum, result))
 
 
@@ -313,14 +337,14 @@ def _softplus_slope(x: Node, y: Node) -> tuple[Node, ...]:
     return (sigmoid(x),)
 
 
-@_function(_softplus_slope)
+@_function(_softplus_slope, _BOTH)
 def softplus(x: Node) -> Node:
     """``log(1 + exp(x))`` as ``max(x, 0) + log1p(exp(-|x|))``."""
     return maximum(x, 0) + log1p(exp(-absolute(x)))
 
 
 # -- powers -----------------------------------------------------------------------------------
-@_function(lambda x, y: (-0.5 * (y / x),), types=("f32", "f64"))
+@_function(lambda x, y: (-0.5 * (y / x),), types=_BOTH)
 def rsqrt(x: Node) -> Node:
     """``1 / sqrt(x)``, two roundings."""
     return 1 / sqrt(x)
@@ -343,7 +367,6 @@ POW_LOG: tuple[float, ...] = (
     _hex("-0x1.01bb593a9e12dp-5"),
 )
 """Ascending coefficients of ``log2(1 + t) / t``, -0.25 <= t < 0.5, in f64; to 2**-38.2."""
-_ROUNDER_F64 = 1.5 * 2.0**52
 
 
 def _pow_slope(x: Node, y: Node, z: Node) -> tuple[Node, ...]:
@@ -363,8 +386,8 @@ def pow_(x: Node, y: Node) -> Node:
     logarithm = where(size == 0, -_INF, where(size == _INF, _INF, logarithm))
     exponent = where(size == 1, 0, logarithm * cast(y, "f64"))
     exponent = where(exponent > -160, where(exponent < 160, exponent, 160.0), -160.0)
-    rounded = exponent + (_ROUNDER_F64 + 254)
-    r = cast(exponent - (rounded - (_ROUNDER_F64 + 254)), "f32")
+    rounded = exponent + (F64.rounder + 2 * F32.bias)
+    r = cast(exponent - (rounded - (F64.rounder + 2 * F32.bias)), "f32")
     result = _scaled(fma(_horner(r, EXP2), r, 1), cast(bits(rounded), "i32"))
 
     half = 0.5 * y
@@ -398,10 +421,11 @@ def power(x: Any, y: Any) -> Node:
 
 
 # -- sigmoid and its kin ----------------------------------------------------------------------
-@_function(lambda x, y: (y * (1 - y),))
+@_function(lambda x, y: (y * (1 - y),), _BOTH)
 def sigmoid(x: Node) -> Node:
     """``1 / (1 + exp(-x))``, of ``e = exp(-|x|)``: ``1 / (1 + e)`` or ``e / (1 + e)``."""
-    e = _scaled(*_exp_parts(maximum(-absolute(x), _LOWEST), 254))
+    c = _of(x)
+    e = _scaled(*_exp_parts(maximum(-absolute(x), c.exp_range[0]), 2 * c.bias))
     return where(x < 0, e, 1) * _reciprocal(1 + e)
 
 
@@ -415,12 +439,15 @@ TANH: tuple[float, ...] = (
 """Ascending coefficients of ``(tanh(x) / x - 1) / x**2`` in ``x**2``, |x| <= 0.6; to 2**-28.3."""
 
 
-@_function(lambda x, y: (1 - y * y,))
+@_function(lambda x, y: (1 - y * y,), _BOTH)
 def tanh(x: Node) -> Node:
     """``1 - 2 e / (1 + e)``, ``e = exp(-2 |x|)``, with the sign of x; where |x| < 0.6
-    ``x + x**3 * TANH(x**2)``.
+    ``x + x**3 * TANH(x**2)``. In f64 ``-e / (2 + e)``, ``e = expm1(-2 |x|)``.
     """
     y = absolute(x)
+    if x.type == "f64":
+        e = expm1(-2 * y)
+        return _signed(-e / (2 + e), x)
     square = y * y
     small = fma(_horner(square, TANH) * square, y, y)
     e = _exp_normal(-2 * minimum(y, 10))
@@ -450,12 +477,30 @@ ERFC: tuple[float, ...] = (
 """Ascending coefficients of ``log(erfc(x))``, 1 <= x < 3.95; erf to 2**-29.8."""
 
 
-@_function(lambda x, y: (exp(-(x * x)) * (2 / math.sqrt(math.pi)),))
+ERF_TAYLOR: tuple[float, ...] = (
+    _hex("0x1.06eba8214db69p-3"),
+    *((-1) ** i * 2 / math.sqrt(math.pi) / math.factorial(i) / (2 * i + 1) for i in range(1, 13)),
+)
+"""Ascending coefficients of ``erf(x) / x - 1`` in ``x**2``, the Taylor series."""
+
+
+def _erf_wide(y: Node) -> Node:
+    small = fma(_horner(y * y, ERF_TAYLOR), y, y)
+    c = _of(y)
+    z = minimum(y, 6) * math.sqrt(2)  # erf(y) = 1 - 2 P(-z)
+    u = z / (z + c.tail_shift) - 0.5
+    tail = _exp_normal(-0.5 * (z * z)) * 2 / (z + c.tail_shift) * _horner(u, c.tail)
+    return where(y < 0.5, small, 1 - tail)
+
+
+@_function(lambda x, y: (exp(-(x * x)) * (2 / math.sqrt(math.pi)),), _BOTH)
 def erf(x: Node) -> Node:
     """The error function: ``1 - exp(ERFC(|x|))`` with the sign of x; ``x + x * ERF(x**2)`` where
-    |x| < 1.
+    |x| < 1. In f64 ``1 - 2 P(-|x| sqrt(2))``, as :data:`gelu` has it, or the Taylor series.
     """
     y = absolute(x)
+    if x.type == "f64":
+        return _signed(_erf_wide(y), x)
     small = fma(_horner(y * y, ERF), y, y)
     large = 1 - _exp_normal(_horner(minimum(y, 3.9375), ERFC))
     return _signed(where(y < 1, small, large), x)
@@ -502,8 +547,8 @@ _NEAR = 65536.0
 
 def _near(x: Node) -> tuple[Node, Node]:
     """``x = n * pi/2 + r`` for 0 <= x < _NEAR: r in [-pi/4, pi/4], and an integer n modulo 4."""
-    rounded = fma(x, TWO_OVER_PI, ROUNDER)
-    n = rounded - ROUNDER
+    rounded = fma(x, TWO_OVER_PI, F32.rounder)
+    n = rounded - F32.rounder
     r = fma(n, -HALF_PI[2], fma(n, -HALF_PI[1], fma(n, -HALF_PI[0], x)))
     return r, bits(rounded)
 
@@ -624,7 +669,7 @@ def atan(x: Node) -> Node:
 
 
 # -- the epilogue activations, with the bits that epilogues give ------------------------------
-@_function(lambda x, y: (where(x <= 0, const(0.0, x.type), 1),), types=("f32", "f64"))
+@_function(lambda x, y: (where(x <= 0, const(0.0, x.type), 1),), types=_BOTH)
 def relu(x: Node) -> Node:
     """``max(x, 0)``; a NaN stays, and -0.0 becomes +0.0."""
     return maximum(x, 0)
@@ -632,8 +677,8 @@ def relu(x: Node) -> Node:
 
 def _gate(name: str, x: Node) -> Node:
     """See :mod:`ptxgen.numerics.activation`: what epilogues compute, to the bit, in fewer steps."""
-    c = activation
-    y = minimum(absolute(x), c.LIMIT[name])
+    c = _of(x)
+    y = minimum(absolute(x), c.limit[name])
 
     # argument + low is the exponent of e, to about 46 bits.
     argument, low = -y, None
@@ -642,10 +687,10 @@ def _gate(name: str, x: Node) -> Node:
         argument, low = -0.5 * square, -0.5 * fma(y, y, -square)
     elif name == "gelu_tanh":
         square = y * y
-        linear, cubic = c.TANH_LINEAR_HIGH, c.TANH_CUBIC_HIGH
+        linear, cubic = c.linear[0], c.cubic[0]
         term = cubic * square
         slope_low = fma(cubic, fma(y, y, -square), fma(cubic, square, -term))
-        slope_low = fma(c.TANH_CUBIC_LOW, square, slope_low) + c.TANH_LINEAR_LOW
+        slope_low = fma(c.cubic[1], square, slope_low) + c.linear[1]
         slope = linear + term
         term_part = slope - linear
         linear_part = slope - term_part
@@ -654,27 +699,28 @@ def _gate(name: str, x: Node) -> Node:
         low = fma(-y, slope_low, fma(-y, slope, -argument))
 
     # e = 2**n * (power + power_low)
-    rounded = fma(argument, LOG2_E, ROUNDER + 254)
-    quotient = rounded - (ROUNDER + 254)
-    tail = quotient * -LN2_LOW if low is None else fma(quotient, -LN2_LOW, low)
-    r = fma(quotient, -LN2_HIGH, argument) + tail
-    series = fma(_horner(r, EXP) * r, r, r)
+    bias = c.rounder + 2 * c.bias
+    rounded = fma(argument, c.log2_e[0], bias)
+    n = rounded - bias
+    tail = n * -c.ln2[1] if low is None else fma(n, -c.ln2[1], low)
+    r = fma(n, -c.ln2[0], argument) + tail
+    series = fma(_horner(r, c.exp) * r, r, r)
     power = 1 + series
     power_low = series + (1 - power)
-    first, second = _factors(bits(rounded))
+    first, second = _factors(bits(rounded), c)
 
     # The tail is e * (numerator + numerator_low) / (denominator + denominator_low); the reciprocal
     # of the denominator is reciprocal * (1 + correction).
-    shift, addend = (c.TAIL_SHIFT, y) if name == "gelu" else (1, power * first * second)
+    shift, addend = (c.tail_shift, y) if name == "gelu" else (1, power * first * second)
     denominator = shift + addend
     denominator_low = addend + (shift - denominator)
     reciprocal = _divided(denominator)
     correction = fma(-reciprocal, denominator_low, fma(-reciprocal, denominator, 1))
     if name == "gelu":
         u = fma(y * reciprocal, correction, fma(y, reciprocal, -0.5))
-        high = _horner(u, c.TAIL[1:])
-        numerator = fma(high, u, c.TAIL[0])
-        numerator_low = fma(high, u, c.TAIL[0] - numerator)
+        high = _horner(u, c.tail[1:])
+        numerator = fma(high, u, c.tail[0])
+        numerator_low = fma(high, u, c.tail[0] - numerator)
         weight = numerator * reciprocal
         weight_low = fma(numerator_low, reciprocal, fma(numerator, reciprocal, -weight))
         value = weight * power
@@ -706,19 +752,19 @@ def _gelu_tanh_slope(x: Node, y: Node) -> tuple[Node, ...]:
     return (fma(0.5 * x * fma(-t, t, 1), inner, fma(t, 0.5, 0.5)),)
 
 
-@_function(_silu_slope)
+@_function(_silu_slope, _BOTH)
 def silu(x: Node) -> Node:
     """``x * sigmoid(x)``."""
     return _gate("silu", x)
 
 
-@_function(_gelu_slope)
+@_function(_gelu_slope, _BOTH)
 def gelu(x: Node) -> Node:
     """``x * (1 + erf(x / sqrt(2))) / 2``."""
     return _gate("gelu", x)
 
 
-@_function(_gelu_tanh_slope)
+@_function(_gelu_tanh_slope, _BOTH)
 def gelu_tanh(x: Node) -> Node:
     """``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``."""
     return _gate("gelu_tanh", x)

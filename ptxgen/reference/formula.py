@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptxgen.numerics.formula import INTEGERS, STORED, Formula, Function, Node, ordered
 from ptxgen.reference import f64
-from ptxgen.reference.f32 import fma
+from ptxgen.reference.f32 import BLOCK, fma
 from ptxgen.reference.half import FORMATS, downcast, upcast
 
 Array = NDArray[Any]
@@ -109,10 +109,16 @@ def _value(
 
 
 def call(function: Function, *operands: Array) -> Array:
-    """The function of arrays of f32 or f64."""
+    """The function of arrays of f32 or f64, which broadcast; in parts that stay in the L2 cache."""
     parameters, result = function.formula(f"f{8 * operands[0].itemsize}")
-    named = {p.data.name: x for p, x in zip(parameters, operands, strict=True)}
-    return evaluate([result], named)[0]
+    arrays = np.broadcast_arrays(*operands)
+    out = np.empty(arrays[0].shape, operands[0].dtype)
+    flat = [x.reshape(-1) for x in arrays]
+    for start in range(0, out.size, BLOCK):
+        part = slice(start, start + BLOCK)
+        named = {p.data.name: x[part] for p, x in zip(parameters, flat, strict=True)}
+        out.reshape(-1)[part] = evaluate([result], named)[0]
+    return out
 
 
 def extreme(op: str, a: Array, b: Array) -> Array:

@@ -53,7 +53,7 @@ SPACE = Space(
 )
 
 VECTOR_BYTES = 16
-KINDS = ("flat", "rows", "any", "wide")
+WAYS = ("flat", "rows", "any", "wide")
 DIVIDEND_MAX = (1 << 31) - 1
 """Largest number that is divided by multiplying (``quotient`` in the template)."""
 
@@ -114,13 +114,13 @@ FORMS: Mapping[str, Form] = {
 class PointwiseSpec(KernelSpec):
     """A kernel of pointwise formulas.
 
-    ``kind``: "flat" (all arrays lie one behind the other: vectors, 64-bit indices), "rows" (vectors
+    ``way``: "flat" (all arrays lie one behind the other: vectors, 64-bit indices), "rows" (vectors
     of the innermost dimension; the others' indices are found by multiplying), "any" (single
     elements, whose indices are found so) or "wide" (the same by 64-bit division). A thread computes
     ``pieces`` vectors or elements, each a grid's threads behind the one before.
     """
 
-    kind: str
+    way: str
     form: Form = FORMS["flat"]
     threads: int = 256
     pieces: int = 4
@@ -132,19 +132,19 @@ class PointwiseSpec(KernelSpec):
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "kind": "how it finds the elements",
+        "way": "how it finds the elements",
         "form": "formula, strides",
         "threads": "of a CTA",
         "pieces": "vectors or elements of a thread",
     }
 
     def __post_init__(self) -> None:
-        check(self.kind in KINDS, type(self).__name__, "kind", self.kind, KINDS)
+        check(self.way in WAYS, type(self).__name__, "way", self.way, WAYS)
         name, form = self.name, self.form
         check(len(form.sets) == len(form.arrays), name, "sets", form.sets, len(form.arrays))
         check(set(form.sets) == set(range(len(form.steps))), name, "sets", form.sets, form.steps)
         check(1 <= form.rank <= RANK_MAX, name, "rank", form.rank, f"1 .. {RANK_MAX}")
-        check(self.kind != "flat" or form.rank == 1, name, "dimensions of flat", form.rank, 1)
+        check(self.way != "flat" or form.rank == 1, name, "dimensions of flat", form.rank, 1)
         steps = set(form.steps)
         check(not (self.vectors and "s" in steps), name, "steps of vectors", form.steps, "u, v")
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
@@ -155,7 +155,7 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def label(self) -> str:
-        return f"{self.kind}_{self.dtype}"
+        return f"{self.way}_{self.dtype}"
 
     def of(self, dtype: str) -> PointwiseSpec:
         """The same: dtypes are of its form."""
@@ -168,7 +168,7 @@ class PointwiseSpec(KernelSpec):
     @property
     def vectors(self) -> bool:
         """Whether it moves vectors."""
-        return self.kind in ("flat", "rows")
+        return self.way in ("flat", "rows")
 
     @property
     def vector(self) -> int:
@@ -178,7 +178,7 @@ class PointwiseSpec(KernelSpec):
     @property
     def wide(self) -> bool:
         """Whether indices of pieces have 64 bits."""
-        return self.kind in ("flat", "wide")
+        return self.way in ("flat", "wide")
 
     @property
     def batch(self) -> int:
@@ -261,7 +261,7 @@ class PointwiseSpec(KernelSpec):
             "rows": (STEP.eq(2), CHUNKS <= DIVIDEND_MAX),
             "any": (COUNT <= DIVIDEND_MAX,),
             "wide": (TRUE,),
-        }[self.kind]
+        }[self.way]
         return all_of(terms)
 
     @property
@@ -276,7 +276,7 @@ class PointwiseSpec(KernelSpec):
         lines = self.form.formula.text.splitlines()
         return (
             f"contract {self.contract}: {self.contract.step}",
-            f"{self.kind}: {self.form.rank} dimensions, vectors of {self.vector}",
+            f"{self.way}: {self.form.rank} dimensions, vectors of {self.vector}",
             *(lines if len(lines) <= 60 else [*lines[:20], "...", *lines[-40:]]),
         )
 

@@ -16,7 +16,7 @@ def candidates(
     # 0: arrays that lie one element behind the other
     if step == 2 and rank == 1 and chunks <= count:
         choice = Choice(
-            0, ("pw_flat_bf16_267548",),
+            0, ("pw_flat_bf16_35b4cb",),
             (max(-(-chunks // 1024), min(-(-chunks // 256), sms * 2)),), (),
         )
         yield Candidate(0.0, choice)
@@ -24,7 +24,7 @@ def candidates(
     # 1: vectors of the innermost dimension
     if step == 2 and chunks <= 2147483647:
         choice = Choice(
-            1, ("pw_rows_bf16_5c80c8",),
+            1, ("pw_rows_bf16_af9f05",),
             (max(-(-chunks // 1024), min(-(-chunks // 256), sms * 2)),), (),
         )
         yield Candidate(0.0, choice)
@@ -32,13 +32,13 @@ def candidates(
     # 2: elements, anyhow
     if count <= 2147483647:
         choice = Choice(
-            2, ("pw_any_bf16_aa6407",), (max(-(-count // 1024), min(-(-count // 256), sms * 2)),),
+            2, ("pw_any_bf16_f37a0a",), (max(-(-count // 1024), min(-(-count // 256), sms * 2)),),
             (),
         )
         yield Candidate(0.0, choice)
         return
     # 3: more than 2^31 elements, anyhow
     choice = Choice(
-        3, ("pw_wide_bf16_aa6407",), (max(-(-count // 1024), min(-(-count // 256), sms * 2)),), (),
+        3, ("pw_wide_bf16_5f8ef2",), (max(-(-count // 1024), min(-(-count // 256), sms * 2)),), (),
     )
     yield Candidate(0.0, choice)

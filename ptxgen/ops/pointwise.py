@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from ptxgen.errors import DtypeError, FormulaError, OptionError, ShapeError
 from ptxgen.numerics import pointwise as numerics
 from ptxgen.numerics.dtype import name_of
-from ptxgen.numerics.formula import Formula, Node, trace
+from ptxgen.numerics.formula import Formula, Node, cast, trace
 from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.signature import Option, Signature
 from ptxgen.ops.op import Op, Options, Question, Result
@@ -262,6 +262,16 @@ class Pointwise:
         return outs
 
 
+def casting(dtype: Any) -> Pointwise:
+    """What converts arrays to ``dtype``."""
+    return _casting(_named(dtype))
+
+
+@functools.cache
+def _casting(dtype: str) -> Pointwise:
+    return Pointwise(lambda x: cast(x, dtype), f"cast_{dtype}")
+
+
 def named(key: str) -> Pointwise:
     """The function of a :attr:`Pointwise.key`. Raises OptionError for one that is gone."""
     found = _known.get(key)
@@ -293,7 +303,7 @@ def _gradient(of: Pointwise, needs: tuple[bool, ...], results: int) -> Pointwise
         pairs = zip(made, wanted, strict=True)
         return tuple(const(0.0, w.type) if g is None else g for g, w in pairs)
 
-    names = (*of.parameters, *(f"gradient_{i}" for i in range(results)))
+    names = (*of.parameters, *(f"gradient_{count + i}" for i in range(results)))
     return Pointwise(function, f"{of.name}_gradient", names)
 
 
@@ -364,9 +374,7 @@ def read(
     targets: tuple[str | None, ...],
 ) -> Reading:
     """The arrays that a call computes with."""
-    dtypes = tuple(
-        _short(views[n].dtype, n) if n in views else None for n in signature.arguments
-    )
+    dtypes = tuple(_short(views[n].dtype, n) if n in views else None for n in signature.arguments)
     wanted = wanted_dtypes(options["out_dtype"])
     if wanted is None and any(t is not None for t in targets):
         wanted = tuple(None if t is None else _short(t, "out") for t in targets)
@@ -501,8 +509,9 @@ def _variable(parameter: str) -> str:
 
 
 _TAKEN = frozenset(
-    "key entry grad low stream options sizes index handle given tensors optional find torch_key "
-    "torch_current resolve careful call type".split()
+    ("key", "entry", "grad", "low", "stream", "options", "sizes", "index", "handle", "given")
+    + ("tensors", "optional", "find", "torch_key", "torch_current", "resolve", "careful")
+    + ("call", "type", "RuntimeError", "TypeError", "None", "True")
 )
 
 

@@ -7,12 +7,13 @@ one kernel for those of all arguments. What an argument was broadcast along is s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from ptxgen.numerics.formula import FLOATS, STORED
-from ptxgen.numerics.pointwise import FULL, NAMES
+from ptxgen.numerics.pointwise import NAMES
 from ptxgen.ops.pointwise import Pointwise, named
 
 _LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
@@ -58,34 +59,34 @@ def _fake(
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Any]) -> None:
-    ctx.name, ctx.which, arrays, ctx.numbers, _ = inputs
-    ctx.count = len(arrays)
+    ctx.name, ctx.which, arrays, ctx.numbers, dtypes = inputs
     ctx.results = len(output)
+    # Gradients of what has none, in lists as they came.
+    ctx.nothing = [None] * len(ctx.numbers), dtypes and [None] * len(dtypes)
     ctx.save_for_backward(*arrays)
 
 
 def _backward(ctx: Any, gradients: list[Any]) -> tuple[Any, ...]:
     arrays = list(ctx.saved_tensors)
-    needed = iter(ctx.needs_input_grad[2])
-    floats = iter([STORED[_SHORT[a.dtype]] in FLOATS for a in arrays])
-    needs = tuple(letter == "a" and next(needed) and next(floats) for letter in ctx.which)
-    asked = [a for a, need in zip(arrays, (n for n, w in zip(needs, ctx.which, strict=True) if w == "a"), strict=True) if need]
-    if not asked:
-        return None, None, [None] * len(arrays), None, None
-    gradient = named(ctx.name).gradient(needs, ctx.results)
-    shape = gradients[0].shape
-    # What is still to be summed is not rounded before.
-    dtypes = tuple(
-        _SHORT[a.dtype] if a.shape == shape else STORED[_SHORT[a.dtype]] for a in asked
-    )
-    arguments = _arguments(ctx.which, arrays, ctx.numbers)
-    found = _listed(gradient(*arguments, *gradients, out_dtype=dtypes))
-    made = iter(
-        g if a.shape == shape else g.sum_to_size(a.shape).to(a.dtype)
-        for a, g in zip(asked, found, strict=True)
-    )
-    wanted = [n for n, w in zip(needs, ctx.which, strict=True) if w == "a"]
-    return None, None, [next(made) if need else None for need in wanted], None, None
+    asked = [
+        bool(need) and STORED[_SHORT[a.dtype]] in FLOATS
+        for a, need in zip(arrays, ctx.needs_input_grad[2], strict=True)
+    ]
+    of = [a for a, need in zip(arrays, asked, strict=True) if need]
+    made: Iterator[Any] = iter(())
+    if of:
+        shape = gradients[0].shape
+        needs = _arguments(ctx.which, asked, [False] * len(ctx.numbers))
+        # What is still to be summed is not rounded before.
+        dtypes = tuple(_SHORT[a.dtype] if a.shape == shape else STORED[_SHORT[a.dtype]] for a in of)
+        arguments = _arguments(ctx.which, arrays, ctx.numbers)
+        gradient = named(ctx.name).gradient(needs, ctx.results)
+        found = _listed(gradient(*arguments, *gradients, out_dtype=dtypes))
+        made = (
+            g if a.shape == shape else g.sum_to_size(a.shape).to(a.dtype)
+            for a, g in zip(of, found, strict=True)
+        )
+    return None, None, [next(made) if need else None for need in asked], *ctx.nothing
 
 
 _LIBRARY.define(
@@ -94,7 +95,5 @@ _LIBRARY.define(
 )
 _LIBRARY.impl("pointwise", _compute, "CompositeExplicitAutograd")
 torch.library.register_fake("ptxgen::pointwise", _fake, lib=_LIBRARY)
-torch.library.register_autograd(
-    "ptxgen::pointwise", _backward, setup_context=_setup, lib=_LIBRARY
-)
+torch.library.register_autograd("ptxgen::pointwise", _backward, setup_context=_setup, lib=_LIBRARY)
 Pointwise._traced = staticmethod(torch.compiler.is_dynamo_compiling)

@@ -160,7 +160,7 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 
     from ptxgen.dispatch.emit import conjuncts
 
-    routes = routes_by_name() if problem.form is None else _formed(problem)
+    routes = routes_by_name() if problem.form is None else formed(problem, sms)
     if problem.form is None and kernel in SPECS and kernel not in routes:
         names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
         raise OptionError(
@@ -205,9 +205,17 @@ def routes_by_name() -> dict[str, tuple[Route, Key, str]]:
     return _by_name(tuple(TABLES))
 
 
-def _formed(problem: Problem) -> dict[str, tuple[Route, Key, str]]:
-    """The routes of a problem's table, as they are rendered for its form, by name."""
-    twins = (r.of(problem.dtype, problem.form) for r in TABLES[problem.table].routes)
+def formed(problem: Problem, sms: int) -> dict[str, tuple[Route, Key, str]]:
+    """The routes that serve a problem of a form, as they are rendered for that, by name, each with
+    the table and the dtype; in their order.
+    """
+    table = TABLES[problem.table]
+    environment = table.space.environment(problem.given(sms))
+    twins = (
+        route.of(problem.dtype, problem.form)
+        for route in table.routes
+        if route.requires.evaluate(environment)
+    )
     return {twin.name: (twin, problem.table, problem.dtype) for twin in twins}
 
 

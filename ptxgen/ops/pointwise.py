@@ -27,9 +27,9 @@ from ptxgen.numerics.signature import Option, Signature
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import Caller, caller
 from ptxgen.ops.views import alignment
-from ptxgen.runtime.arrays import ArrayView
+from ptxgen.runtime.arrays import ArrayView, view
 from ptxgen.spec import Problem
-from ptxgen.spec.pointwise import RANK_MAX, Form, PointwiseSpec, told
+from ptxgen.spec.pointwise import BESIDE, RANK_MAX, Form, PointwiseSpec, told, vectors
 
 TABLE = ("pointwise",)
 PARAMETERS_MAX = 4096
@@ -219,7 +219,11 @@ class Pointwise:
         found = self._ops.get(which)
         if found is None:
             watch_torch()
-            op = self._op(which, args)
+            dtypes = tuple(
+                None if number else _short(view(a, name).dtype, name)
+                for a, name, number in zip(args, self.parameters, which, strict=True)
+            )
+            op = self.row(which, len(self.formula(dtypes).outputs))
             found = self._ops[which] = caller(op), (None,) * len(op.signature.results)
         types = tuple(map(type, args))
         if len(self._calls) > 256:  # types without end
@@ -227,16 +231,9 @@ class Pointwise:
         self._calls[types] = found
         return found
 
-    def _op(self, which: tuple[bool, ...], args: tuple[Any, ...]) -> Op:
-        """The row of such calls. How many results there are, one of them tells."""
-        from ptxgen.runtime.arrays import view
-
+    def row(self, which: tuple[bool, ...], count: int) -> Op:
+        """The row of calls of which ``which`` arguments are numbers, and ``count`` results."""
         names = tuple(map(_variable, self.parameters))
-        dtypes = tuple(
-            None if number else _short(view(a, name).dtype, name)
-            for a, name, number in zip(args, names, which, strict=True)
-        )
-        count = len(self.formula(dtypes).outputs)
         results = ("out",) if count == 1 else tuple(f"out{i}" for i in range(count))
         arrays = tuple(n for n, number in zip(names, which, strict=True) if not number)
         signature = Signature(
@@ -335,18 +332,27 @@ class Reading:
             alignment(names.get(name, "out"), arrays[name], 0)
         strides = [_stretched(arrays[name], shape) for name in used]
         sizes, steps = collapse(shape, strides, len(used) - len(targets))
-        sets = {each: i for i, each in enumerate(dict.fromkeys(steps))}
-        letters = "".join({0: "u", 1: "v"}.get(each[0], "s") for each in sets)
-        form = Form(self.formula, tuple(sets[each] for each in steps), letters, len(sizes))
-        wide = form.vector
-        aligned = _vectors([arrays[name] for name in used], sizes, steps, wide)
-        step = 0 if "s" in letters else 2 if aligned else 1
+        lie = Lie([arrays[name] for name in used], sizes, steps)
+        step, blocks = lie.step(*vectors(self.formula))
+        sets = {each: i for i, each in enumerate(dict.fromkeys(lie.steps))}
+        letters = "".join(lie.letter(each, step) for each in sets)
+        places = tuple(sets[each] for each in lie.steps)
+        form = Form(self.formula, places, letters, len(sizes))
+        side = form.side if blocks else 0
+        numbers = told(lie.sizes, list(sets), form.vector, side)
         self._fits(form, shape)
+        values = {
+            "COUNT": count,
+            "CHUNKS": -(-count // form.vector),
+            "BLOCKS": blocks,
+            "RANK": len(sizes),
+            "STEP": step,
+        }
         return Problem(
             TABLE,
             self.formula.outputs[0].dtype,
-            (("COUNT", count), ("CHUNKS", -(-count // wide)), ("RANK", len(sizes)), ("STEP", step)),
-            tuple((k.upper(), v) for k, v in told(sizes, list(sets), wide).items()),
+            tuple(values.items()),
+            tuple((k.upper(), v) for k, v in numbers.items()),
             (
                 *(numerics.operand(i) for i in range(len(self.views))),
                 *(numerics.result(i) for i in range(len(targets))),
@@ -384,7 +390,7 @@ def read(
             f"{function.name} returned {len(signature.results)} results for other dtypes, "
             f"{len(formula.outputs)} for {', '.join(map(str, dtypes))}"
         )
-    inferred = signature.infer({name: view.shape for name, view in views.items()})
+    inferred = signature.infer({name: x.shape for name, x in views.items()})
     type = numerics.scalar_type([d for d in dtypes if d is not None])
     return Reading(
         function.name,
@@ -446,25 +452,58 @@ def _stretched(view: ArrayView, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (0,) * lead + tuple(0 if size == 1 else stride for size, stride in pairs)
 
 
-def _vectors(
-    views: Sequence[ArrayView],
-    sizes: tuple[int, ...],
-    steps: Sequence[tuple[int, ...]],
-    wide: int,
-) -> bool:
-    """Whether all arrays can be read by whole, aligned vectors of ``wide`` elements."""
-    if len(sizes) > 1 and sizes[0] % wide:
-        return False
-    for view, step in zip(views, steps, strict=True):
-        if step[0] == 0:
-            continue
-        unit = min(16, wide * view.itemsize)
-        low = view.ptr
-        for each in step[1:]:
-            low |= each * view.itemsize
-        if step[0] != 1 or low % unit:
-            return False
-    return True
+class Lie:
+    """How arrays lie in the fewest dimensions, innermost first: ``sizes``, and ``steps`` of each."""
+
+    def __init__(
+        self,
+        views: Sequence[ArrayView],
+        sizes: tuple[int, ...],
+        steps: Sequence[tuple[int, ...]],
+    ) -> None:
+        self.views, self.sizes, self.steps = views, sizes, tuple(steps)
+
+    def step(self, vector: int, side: int) -> tuple[int, int]:
+        """The variables STEP and BLOCKS (:mod:`ptxgen.spec.pointwise`). Of squares, the second
+        dimension is the one that arrays lie along.
+        """
+        if all(step[0] in (0, 1) for step in self.steps):
+            whole = len(self.sizes) == 1 or self.sizes[0] % vector == 0
+            return (2, 0) if whole and self._aligned(vector, None) else (0, 0)
+        for other in range(1, len(self.sizes)):
+            if any(s[0] not in (0, 1) and s[other] != 1 for s in self.steps):
+                continue
+            if self.sizes[0] % side or self.sizes[other] % side or side == 1:
+                break
+            order = (0, other, *(i for i in range(1, len(self.sizes)) if i != other))
+            self.sizes = tuple(self.sizes[i] for i in order)
+            self.steps = tuple(tuple(s[i] for i in order) for s in self.steps)
+            if not self._aligned(side, 1):
+                break
+            wide, high, *rest = self.sizes
+            around = -(-(high // side) // BESIDE) * BESIDE
+            return 3, wide // side * around * prod(rest)
+        return 0, 0
+
+    def letter(self, steps: tuple[int, ...], step: int) -> str:
+        """That of a set of strides in :attr:`Form.steps`."""
+        return {0: "u", 1: "v"}.get(steps[0], "w" if step == 3 else "s")
+
+    def _aligned(self, length: int, other: int | None) -> bool:
+        """Whether all vectors of ``length`` elements begin where they can be read whole: those
+        along the innermost dimension, or along ``other``, where that is where an array lies.
+        """
+        for view, steps in zip(self.views, self.steps, strict=True):
+            along = 0 if steps[0] in (0, 1) else other
+            if steps[0] == 0:
+                continue
+            low = view.ptr
+            for dimension, each in enumerate(steps):
+                if dimension != along:
+                    low |= each * view.itemsize
+            if low % min(16, length * view.itemsize):
+                return False
+        return True
 
 
 def wanted_dtypes(dtype: Any) -> tuple[str | None, ...] | str | None:

@@ -6,9 +6,10 @@ arrays lie evenly have become one (:mod:`ptxgen.ops.pointwise`). Its variables a
 ===========  ====================================================================================
 ``COUNT``    elements; 1 .. 2^40
 ``CHUNKS``   vectors of elements (:attr:`Form.vector`), rounded up
+``BLOCKS``   threads that compute square blocks, where STEP is 3; else 0
 ``RANK``     dimensions
-``STEP``     how arrays step along the innermost dimension: 0, some by other than 0 or 1; 1, all
-             by 0 or 1; 2, as 1, and whole aligned vectors at a time
+``STEP``     how arrays step along the innermost dimension: 0, anyhow; 2, by 0 or 1, whole aligned
+             vectors at a time; 3, so, or by 1 along the next dimension, in whole aligned squares
 ``SMS``      streaming multiprocessors of the device
 ===========  ====================================================================================
 
@@ -37,7 +38,9 @@ from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, KernelSpec, check
 from ptxgen.spec.space import SMS_MAX, Between, OneOf, Space
 
-COUNT, CHUNKS, RANK, STEP, SMS = (var(n) for n in ("COUNT", "CHUNKS", "RANK", "STEP", "SMS"))
+COUNT, CHUNKS, BLOCKS, RANK, STEP, SMS = map(
+    var, ("COUNT", "CHUNKS", "BLOCKS", "RANK", "STEP", "SMS")
+)
 COUNT_MAX = 1 << 40
 RANK_MAX = 16
 
@@ -46,14 +49,17 @@ SPACE = Space(
     (
         ("COUNT", Between(1, COUNT_MAX)),
         ("CHUNKS", Between(1, COUNT_MAX)),
+        ("BLOCKS", Between(0, COUNT_MAX)),
         ("RANK", Between(1, RANK_MAX)),
-        ("STEP", OneOf((0, 1, 2))),
+        ("STEP", OneOf((0, 2, 3))),
         ("SMS", Between(1, SMS_MAX)),
     ),
 )
 
 VECTOR_BYTES = 16
-WAYS = ("flat", "rows", "any", "wide")
+BESIDE = 8
+"""Neighbours in a warp along the second dimension, of square blocks."""
+WAYS = ("flat", "rows", "blocks", "any", "wide")
 DIVIDEND_MAX = (1 << 31) - 1
 """Largest number that is divided by multiplying (``quotient`` in the template)."""
 
@@ -64,7 +70,8 @@ class Form:
 
     ``formula``; ``sets``: for each array (the formula's inputs in their order, but scalars, then
     its results) which set of strides it has; ``steps``: for each set a letter, of the step along
-    the innermost dimension: "v" 1, "u" 0, "s" any; ``rank``: dimensions.
+    the innermost dimension: "v" 1, "u" 0, "w" any, but 1 along the next, "s" any; ``rank``:
+    dimensions.
     """
 
     formula: Formula
@@ -84,14 +91,22 @@ class Form:
     @cached_property
     def vector(self) -> int:
         """Elements that are moved at once where all arrays allow it."""
-        return vector(self.formula)
+        return vectors(self.formula)[0]
+
+    @cached_property
+    def side(self) -> int:
+        """Elements of a side of a square block."""
+        return vectors(self.formula)[1]
 
 
-def vector(formula: Formula) -> int:
-    """Elements of a vector: 16 bytes of the smallest dtype, and at most 32 of the largest."""
+def vectors(formula: Formula) -> tuple[int, int]:
+    """Elements of a vector, 16 bytes of the smallest dtype and at most 32 of the largest; and of a
+    side of a square block, at most 16 bytes of any.
+    """
     dtypes = [i.dtype for i in formula.inputs if i.kind != "scalar"]
     sizes = [ITEMSIZE[d] for d in (*dtypes, *(o.dtype for o in formula.outputs))]
-    return min(VECTOR_BYTES // min(sizes), 2 * VECTOR_BYTES // max(sizes))
+    along = VECTOR_BYTES // max(sizes)
+    return min(VECTOR_BYTES // min(sizes), 2 * along), min(along, 8)
 
 
 def _representative() -> Formula:
@@ -104,6 +119,7 @@ def _representative() -> Formula:
 FORMS: Mapping[str, Form] = {
     "flat": Form(_representative(), (0, 0, 0), "v", 1),
     "rows": Form(_representative(), (0, 1, 0), "vv", 2),
+    "blocks": Form(_representative(), (0, 1, 2), "wuv", 3),
     "any": Form(_representative(), (0, 1, 2), "sus", 3),
     "wide": Form(_representative(), (0, 1, 2), "sus", 3),
 }
@@ -115,9 +131,10 @@ class PointwiseSpec(KernelSpec):
     """A kernel of pointwise formulas.
 
     ``way``: "flat" (all arrays lie one behind the other: vectors, 64-bit indices), "rows" (vectors
-    of the innermost dimension; the others' indices are found by multiplying), "any" (single
-    elements, whose indices are found so) or "wide" (the same by 64-bit division). A thread computes
-    ``pieces`` vectors or elements, each a grid's threads behind the one before.
+    of the innermost dimension; the others' indices are found by multiplying), "blocks" (squares of
+    the two innermost, of which some arrays step along the other), "any" (single elements) or "wide"
+    (the same with 64-bit division). A thread computes ``pieces`` vectors or elements, each a grid's
+    threads behind the one before, or one block.
     """
 
     way: str
@@ -128,7 +145,7 @@ class PointwiseSpec(KernelSpec):
     contract: Contract = POINTWISE
 
     family: ClassVar[str] = "pw"
-    template: ClassVar[str] = "pointwise/elements.cu.j2"
+    template: ClassVar[str] = "pointwise/pointwise.cu.j2"
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
@@ -145,8 +162,10 @@ class PointwiseSpec(KernelSpec):
         check(set(form.sets) == set(range(len(form.steps))), name, "sets", form.sets, form.steps)
         check(1 <= form.rank <= RANK_MAX, name, "rank", form.rank, f"1 .. {RANK_MAX}")
         check(self.way != "flat" or form.rank == 1, name, "dimensions of flat", form.rank, 1)
-        steps = set(form.steps)
-        check(not (self.vectors and "s" in steps), name, "steps of vectors", form.steps, "u, v")
+        steps, known = set(form.steps), {"flat": "uv", "rows": "uv", "blocks": "uvw"}
+        takes = known.get(self.way, "uvws")
+        check(steps <= set(takes), name, "steps", form.steps, takes)
+        check(self.way != "blocks" or form.rank > 1, name, "dimensions of blocks", form.rank, 2)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
@@ -173,6 +192,8 @@ class PointwiseSpec(KernelSpec):
     @property
     def vector(self) -> int:
         """Elements of a piece."""
+        if self.way == "blocks":
+            return self.form.side
         return self.form.vector if self.vectors else 1
 
     @property
@@ -197,12 +218,16 @@ class PointwiseSpec(KernelSpec):
         """The parameters that are sizes, innermost first: of all dimensions but the outermost."""
         if self.form.rank == 1:
             return ()
+        if self.way == "blocks":
+            return ("e0", "e1", *(f"d{i}" for i in range(2, self.form.rank - 1)))[
+                : self.form.rank - 1
+            ]
         first = "e0" if self.vectors else "d0"
         return (first, *(f"d{i}" for i in range(1, self.form.rank - 1)))
 
     def strides(self, of: int) -> Iterator[tuple[int, str]]:
         """The dimensions and stride parameters of a set, innermost first."""
-        stepped = self.form.steps[of] == "s"
+        stepped = self.form.steps[of] in ("s", "w") or self.way == "blocks"
         for dimension in range(0 if stepped else 1, self.form.rank):
             yield dimension, f"t{of}_{dimension}"
 
@@ -212,7 +237,8 @@ class PointwiseSpec(KernelSpec):
         pointers = [ptr(i.name, f"const {cuda.STORAGE[i.dtype]}*") for i in read]
         pointers += [ptr(o.name, f"{cuda.STORAGE[o.dtype]}*") for o in self.form.formula.outputs]
         numbers = [ptr(i.name, "unsigned long long") for i in self.scalars]
-        told = [Param("count", "i64")]
+        blocks = [Param(name, "i64") for name in ("blocks", "b1")]
+        told = blocks if self.way == "blocks" else [Param("count", "i64")]
         for name in self.divisors:
             if self.wide:
                 told.append(Param(name, "i64"))
@@ -239,6 +265,7 @@ class PointwiseSpec(KernelSpec):
                 "storage": cuda.STORAGE,
                 "itemsize": ITEMSIZE,
                 "number": _number,
+                "BESIDE": BESIDE,
                 "statements": list(_statements(formula)),
             }
         )
@@ -246,11 +273,13 @@ class PointwiseSpec(KernelSpec):
     @property
     def units(self) -> Expr:
         """What it has pieces of."""
-        return CHUNKS if self.vectors else COUNT
+        return BLOCKS if self.way == "blocks" else CHUNKS if self.vectors else COUNT
 
     @property
     def grid(self) -> Expr:
         # Few elements are spread over the device, a piece a thread.
+        if self.way == "blocks":
+            return ceil_div(self.units, self.threads)
         spread = minimum(ceil_div(self.units, self.threads), SMS * 2)
         return maximum(ceil_div(self.units, self.threads * self.pieces), spread)
 
@@ -258,7 +287,8 @@ class PointwiseSpec(KernelSpec):
     def requires(self) -> Expr:
         terms = {
             "flat": (STEP.eq(2), RANK.eq(1), CHUNKS <= COUNT),
-            "rows": (STEP.eq(2), CHUNKS <= DIVIDEND_MAX),
+            "rows": (STEP.eq(2), RANK >= 2, CHUNKS <= DIVIDEND_MAX),
+            "blocks": (STEP.eq(3), RANK >= 2, BLOCKS >= 1, BLOCKS <= DIVIDEND_MAX),
             "any": (COUNT <= DIVIDEND_MAX,),
             "wide": (TRUE,),
         }[self.way]
@@ -268,7 +298,7 @@ class PointwiseSpec(KernelSpec):
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         bounds = [("gridDim.x", self.grid, GRID_MAX)]
         if not self.wide:
-            last = self.grid * (self.threads * self.pieces)
+            last = self.grid * (self.threads * (1 if self.way == "blocks" else self.pieces))
             bounds.append(("piece + THREADS * gridDim.x", last, INDEX_MAX))
         return tuple(bounds)
 
@@ -310,16 +340,22 @@ def magic(divisor: int) -> tuple[int, int]:
     return (((1 << 32) * ((1 << shift) - divisor)) // divisor + 1) & INDEX_MAX, shift
 
 
-def told(sizes: Sequence[int], strides: Sequence[Sequence[int]], vector: int) -> dict[str, int]:
-    """What kernels are told of ``sizes`` and the sets' ``strides``, innermost first."""
+def told(
+    sizes: Sequence[int], strides: Sequence[Sequence[int]], vector: int, side: int = 0
+) -> dict[str, int]:
+    """What kernels are told of ``sizes`` and the sets' ``strides``, innermost first: ``vector``
+    elements of the innermost dimension are one, or of the two innermost ``side`` (if not 0).
+    """
+    divisors = {f"d{i}": size for i, size in enumerate(sizes[:-1])}
     found: dict[str, int] = {}
-    for i, size in enumerate(sizes[:-1]):
-        each = [(f"d{i}", size)]
-        if i == 0 and size % vector == 0:
-            each.append(("e0", size // vector))
-        for name, divisor in each:
-            multiplier, shift = magic(divisor)
-            found |= {name: divisor, f"{name}m": multiplier, f"{name}h": shift}
+    if side:
+        found["b1"] = sizes[1] // side
+        divisors |= {"e0": sizes[0] // side, "e1": -(-found["b1"] // BESIDE)}
+    elif len(sizes) > 1 and sizes[0] % vector == 0:
+        divisors["e0"] = sizes[0] // vector
+    for name, divisor in divisors.items():
+        multiplier, shift = magic(divisor)
+        found |= {name: divisor, f"{name}m": multiplier, f"{name}h": shift}
     for of, steps in enumerate(strides):
         found |= {f"t{of}_{i}": step for i, step in enumerate(steps)}
     return found

@@ -11,6 +11,7 @@ from ptxgen.spec.pointwise import FORMS, SPACE, PointwiseSpec
 _FOR = {
     "flat": "arrays that lie one element behind the other",
     "rows": "vectors of the innermost dimension",
+    "blocks": "squares of two dimensions, along either of which arrays lie",
     "any": "elements, anyhow",
     "wide": "more than 2^31 elements, anyhow",
 }

@@ -445,15 +445,15 @@ def collapse(
     return tuple(sizes), tuple(zip(*steps, strict=True))
 
 
-def _stretched(view: ArrayView, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a view that is broadcast to ``shape``."""
-    lead = len(shape) - len(view.shape)
-    pairs = zip(view.shape, view.strides, strict=True)
+def _stretched(array: ArrayView, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array that is broadcast to ``shape``."""
+    lead = len(shape) - len(array.shape)
+    pairs = zip(array.shape, array.strides, strict=True)
     return (0,) * lead + tuple(0 if size == 1 else stride for size, stride in pairs)
 
 
 class Lie:
-    """How arrays lie in the fewest dimensions, innermost first: ``sizes``, and ``steps`` of each."""
+    """How arrays lie in the fewest dimensions, innermost first: ``sizes``, each one's ``steps``."""
 
     def __init__(
         self,
@@ -493,15 +493,15 @@ class Lie:
         """Whether all vectors of ``length`` elements begin where they can be read whole: those
         along the innermost dimension, or along ``other``, where that is where an array lies.
         """
-        for view, steps in zip(self.views, self.steps, strict=True):
+        for array, steps in zip(self.views, self.steps, strict=True):
             along = 0 if steps[0] in (0, 1) else other
             if steps[0] == 0:
                 continue
-            low = view.ptr
+            low = array.ptr
             for dimension, each in enumerate(steps):
                 if dimension != along:
-                    low |= each * view.itemsize
-            if low % min(16, length * view.itemsize):
+                    low |= each * array.itemsize
+            if low % min(16, length * array.itemsize):
                 return False
         return True
 
@@ -548,9 +548,11 @@ def _variable(parameter: str) -> str:
 
 
 _TAKEN = frozenset(
-    ("key", "entry", "grad", "low", "stream", "options", "sizes", "index", "handle", "given")
-    + ("tensors", "optional", "find", "torch_key", "torch_current", "resolve", "careful")
-    + ("call", "type", "RuntimeError", "TypeError", "None", "True")
+    (
+        *("key", "entry", "grad", "low", "stream", "options", "sizes", "index", "handle", "given"),
+        *("tensors", "optional", "find", "torch_key", "torch_current", "resolve", "careful"),
+        *("call", "type"),
+    )
 )
 
 

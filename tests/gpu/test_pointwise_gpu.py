@@ -1,4 +1,4 @@
-"""Pointwise functions on a GPU: every kernel and every named row against the oracle, bit for bit."""
+"""Pointwise functions on a GPU: every kernel and named row against the oracle, bit for bit."""
 
 from __future__ import annotations
 

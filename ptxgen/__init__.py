@@ -1,7 +1,9 @@
 """ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
-:func:`logsumexp`; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has weights of 4 bits.
+:func:`logsumexp`; of any formula by :func:`pointwise`, and of those with names in
+:mod:`ptxgen.functions`; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has weights of 4
+bits.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.
@@ -15,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptxgen import int4, nf4, reference
+    from ptxgen import functions, int4, nf4, reference
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from ptxgen.ops import linear, linear_dgrad, linear_wgrad, logsumexp, matmul
     from ptxgen.ops.autotune import autotune
     from ptxgen.ops.explaining import explain
+    from ptxgen.ops.pointwise import pointwise
     from ptxgen.ops.profiling import profile
     from ptxgen.runtime import devices, set_default_device, use_device
 
@@ -70,6 +73,7 @@ __all__ = [
     "autotune",
     "devices",
     "explain",
+    "functions",
     "int4",
     "linear",
     "linear_dgrad",
@@ -77,6 +81,7 @@ __all__ = [
     "logsumexp",
     "matmul",
     "nf4",
+    "pointwise",
     "profile",
     "reference",
     "set_default_device",
@@ -92,6 +97,7 @@ _HOMES = {
     "linear_wgrad": "ptxgen.ops",
     "logsumexp": "ptxgen.ops",
     "matmul": "ptxgen.ops",
+    "pointwise": "ptxgen.ops.pointwise",
     "profile": "ptxgen.ops.profiling",
     "set_default_device": "ptxgen.runtime",
     "use_device": "ptxgen.runtime",
@@ -99,7 +105,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("int4", "nf4", "reference"):
+    if name in ("functions", "int4", "nf4", "reference"):
         return importlib.import_module(f"ptxgen.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")

@@ -88,8 +88,8 @@ def test_error_of_many(name: str) -> None:
     """Tens of millions, all binades evenly (the tool takes every one, in hours)."""
     normal, small = documented()[name]
     found = measure.sweep(name, STRIDE)
-    assert 0.9 * normal <= found.normal <= normal, found
-    assert 0.9 * small <= found.subnormal <= small, found
+    assert 0.8 * normal <= found.normal <= normal, found
+    assert 0.8 * small <= found.subnormal <= small, found
 
 
 LONG = np.longdouble

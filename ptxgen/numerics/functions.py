@@ -377,13 +377,7 @@ def log1p(x: Node) -> Node:
     n = (bits(sum) - c.mantissas) >> c.places
     scale = from_bits((c.bias + 2 - n) << c.places) * 0.25  # 2**-n, which may be subnormal
     t = fma(x, scale, scale - 1)  # of 1 + x, which is not rounded here
-    return where(_is_plain(sum) & (x != 0), _log_joined(t, cast(n, x.type)), log1p_rare(x))
-
-
-@_function(None, _BOTH, rare=True)
-def log1p_rare(x: Node) -> Node:
-    """The same of zeros, and from -1 downwards."""
-    return where(x == 0, x, _log_special(1 + x, x))
+    return where(x == 0, x, _log_special(sum, _log_joined(t, cast(n, x.type))))
 
 
 LOG1P: tuple[float, ...] = (

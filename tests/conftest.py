@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 
 import pytest
 from hypothesis import settings
@@ -61,6 +62,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in gpu:
             # First, so that this reason is the one that is told.
             item.add_marker(pytest.mark.skip(reason=f"gpu: {reason}"), append=False)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is there now, thousands of tests, stays to the end: no need to go through it again.
+
+    Decoded kernels are a great many small objects, which make the collector look often.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

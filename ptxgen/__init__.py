@@ -11,8 +11,9 @@ Importing this does nothing: each name is loaded when it is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ptxgen.later import later
 
 if TYPE_CHECKING:
     from ptxgen import int4, nf4, reference
@@ -84,29 +85,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "autotune": "ptxgen.ops.autotune",
-    "devices": "ptxgen.runtime",
-    "explain": "ptxgen.ops.explaining",
-    "linear": "ptxgen.ops",
-    "linear_dgrad": "ptxgen.ops",
-    "linear_wgrad": "ptxgen.ops",
-    "logsumexp": "ptxgen.ops",
-    "matmul": "ptxgen.ops",
-    "profile": "ptxgen.ops.profiling",
-    "set_default_device": "ptxgen.runtime",
-    "use_device": "ptxgen.runtime",
+    **{name: f"ptxgen.errors:{name}" for name in __all__},
+    **{name: f"ptxgen.{name}" for name in ("int4", "nf4", "reference")},
+    "autotune": "ptxgen.ops.autotune:autotune",
+    "devices": "ptxgen.runtime:devices",
+    "explain": "ptxgen.ops.explaining:explain",
+    "linear": "ptxgen.ops:linear",
+    "linear_dgrad": "ptxgen.ops:linear_dgrad",
+    "linear_wgrad": "ptxgen.ops:linear_wgrad",
+    "logsumexp": "ptxgen.ops:logsumexp",
+    "matmul": "ptxgen.ops:matmul",
+    "profile": "ptxgen.ops.profiling:profile",
+    "set_default_device": "ptxgen.runtime:set_default_device",
+    "use_device": "ptxgen.runtime:use_device",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in ("int4", "nf4", "reference"):
-        return importlib.import_module(f"ptxgen.{name}")
-    if name not in __all__:
-        raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES.get(name, "ptxgen.errors")), name)
-    globals()[name] = value  # the next look-up is an ordinary one
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = later(__name__, _HOMES)

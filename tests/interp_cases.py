@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -54,14 +55,18 @@ def twin(name: str) -> bool:
     return spec.dtype == "f16" and spec.of("bf16").name in SPECS
 
 
-def representatives(names, *fields: str) -> list[str]:
+def representatives(names, *fields: str, twins: bool = False) -> list[str]:
     """Of kernels that are alike in ``fields`` (None where they lack one), that of the least work.
 
-    Twins stand for nobody.
+    Twins stand for nobody; but if ``twins``, they alone do, for others.
     """
+
+    def work(name: str) -> int:
+        return math.prod(getattr(SPECS[name], extent, 1) for extent in ("bm", "bn", "bk"))
+
     found: dict[tuple[Any, ...], str] = {}
-    for name in sorted(names, key=lambda n: (SPECS[n].bm * SPECS[n].bn * SPECS[n].bk, n)):
-        if not twin(name):
+    for name in sorted(names, key=lambda n: (work(n), n)):
+        if twin(name) == twins:
             found.setdefault(tuple(getattr(SPECS[name], field, None) for field in fields), name)
     return sorted(found.values())
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxgen import dispatch, tiles
 from ptxgen.errors import SpecError
+from ptxgen.later import later
 from ptxgen.spec import Key, RouteTable
 from ptxgen.tiles.lazy import Lazy
 
@@ -60,13 +61,8 @@ def _row(name: str) -> Op:
 OPS: Lazy[str, Op] = Lazy({name: partial(_row, name) for name in _HOMES})
 """Every operation by name; a row's module is imported when it is asked for."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"ptxgen.ops.{_HOMES[name][0]}"), name)
-    globals()[name] = value
-    return value
+_loaded = {name: f"ptxgen.ops.{module}:{name}" for name, (module, _) in _HOMES.items()}
+__getattr__, __dir__ = later(__name__, _loaded)
 
 
 def register(op: Op, tables: Mapping[Key, RouteTable]) -> None:

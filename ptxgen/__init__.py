@@ -1,7 +1,9 @@
 """ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
-:func:`logsumexp`; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has weights of 4 bits.
+:func:`logsumexp`; of any formula by :func:`pointwise`, and of those with names in
+:mod:`ptxgen.functions`; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has weights of 4
+bits.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING
 from ptxgen.later import later
 
 if TYPE_CHECKING:
-    from ptxgen import int4, nf4, reference
+    from ptxgen import functions, int4, nf4, reference
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from ptxgen.ops import linear, linear_dgrad, linear_wgrad, logsumexp, matmul
     from ptxgen.ops.autotune import autotune
     from ptxgen.ops.explaining import explain
+    from ptxgen.ops.pointwise import pointwise
     from ptxgen.ops.profiling import profile
     from ptxgen.runtime import devices, set_default_device, use_device
 
@@ -71,6 +74,7 @@ __all__ = [
     "autotune",
     "devices",
     "explain",
+    "functions",
     "int4",
     "linear",
     "linear_dgrad",
@@ -78,6 +82,7 @@ __all__ = [
     "logsumexp",
     "matmul",
     "nf4",
+    "pointwise",
     "profile",
     "reference",
     "set_default_device",
@@ -86,7 +91,7 @@ __all__ = [
 
 _HOMES = {
     **{name: f"ptxgen.errors:{name}" for name in __all__},
-    **{name: f"ptxgen.{name}" for name in ("int4", "nf4", "reference")},
+    **{name: f"ptxgen.{name}" for name in ("functions", "int4", "nf4", "reference")},
     "autotune": "ptxgen.ops.autotune:autotune",
     "devices": "ptxgen.runtime:devices",
     "explain": "ptxgen.ops.explaining:explain",
@@ -95,6 +100,7 @@ _HOMES = {
     "linear_wgrad": "ptxgen.ops:linear_wgrad",
     "logsumexp": "ptxgen.ops:logsumexp",
     "matmul": "ptxgen.ops:matmul",
+    "pointwise": "ptxgen.ops.pointwise:pointwise",
     "profile": "ptxgen.ops.profiling:profile",
     "set_default_device": "ptxgen.runtime:set_default_device",
     "use_device": "ptxgen.runtime:use_device",

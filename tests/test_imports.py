@@ -31,6 +31,7 @@ ROOMS = (
     "interp",
     "runtime",
     "ops",
+    "functions",
     "int4",
     "nf4",
     "torch",

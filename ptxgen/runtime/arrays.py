@@ -43,6 +43,7 @@ ITEMSIZE = {
     "uint16": 2,
     "uint32": 4,
     "uint64": 8,
+    "bool": 1,
 }
 """Bytes per element of every dtype that a view can have."""
 
@@ -50,6 +51,7 @@ _TYPESTR = {
     "f2": "float16",
     "f4": "float32",
     "f8": "float64",
+    "b1": "bool",
     **{f"{s}{n}": f"{w}{8 * n}" for s, w in (("i", "int"), ("u", "uint")) for n in (1, 2, 4, 8)},
 }
 
@@ -235,7 +237,7 @@ def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
     DLPack producers are asked to make ``stream`` wait for them; for others
     :attr:`ArrayView.after` says what to wait for.
 
-    Raises DtypeError for what is no array, and for complex, bool and unknown dtypes;
+    Raises DtypeError for what is no array, and for complex and unknown dtypes;
     ShapeError for layouts without strides and for negative strides on a GPU; DeviceError
     for memory that is neither on a GPU nor in the host.
     """

@@ -27,7 +27,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import TRUE, Expr, all_of, ceil_div, maximum, minimum, var
+from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, var
 from ptxgen.numerics import formula as f
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.formula import Formula, Input, Node, Output
@@ -286,21 +286,20 @@ class PointwiseSpec(KernelSpec):
     @property
     def requires(self) -> Expr:
         terms = {
-            "flat": (STEP.eq(2), RANK.eq(1), CHUNKS <= COUNT),
+            "flat": (STEP.eq(2), RANK.eq(1)),
             "rows": (STEP.eq(2), RANK >= 2, CHUNKS <= DIVIDEND_MAX),
             "blocks": (STEP.eq(3), RANK >= 2, BLOCKS >= 1, BLOCKS <= DIVIDEND_MAX),
             "any": (COUNT <= DIVIDEND_MAX,),
-            "wide": (TRUE,),
+            "wide": (),
         }[self.way]
-        return all_of(terms)
+        return all_of((*terms, self.grid <= GRID_MAX))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        bounds = [("gridDim.x", self.grid, GRID_MAX)]
-        if not self.wide:
-            last = self.grid * (self.threads * (1 if self.way == "blocks" else self.pieces))
-            bounds.append(("piece + THREADS * gridDim.x", last, INDEX_MAX))
-        return tuple(bounds)
+        if self.wide:
+            return ()
+        last = self.grid * (self.threads * (1 if self.way == "blocks" else self.pieces))
+        return (("first + PIECES * THREADS * gridDim.x", last, INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
         lines = self.form.formula.text.splitlines()

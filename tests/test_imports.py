@@ -31,6 +31,7 @@ ROOMS = (
     "runtime",
     "ops",
     "functions",
+    "moves",
     "int4",
     "nf4",
     "torch",

@@ -283,6 +283,7 @@ def watch_torch() -> None:
         import importlib
 
         importlib.import_module("ptxgen.torch.pointwise")
+        importlib.import_module("ptxgen.torch.moves")
 
 
 def _gradient(of: Pointwise, needs: tuple[bool, ...], results: int) -> Pointwise:

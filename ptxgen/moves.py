@@ -145,8 +145,8 @@ def rope(
         element i of the first half of what is turned with element i of the second, or,
         ``interleaved``, elements 2i and 2i + 1. Each operation is rounded once in f32 (f64), results once more.
     Shapes
-        ``x`` ``[..., D]``; ``cos`` and ``sin`` broadcast to ``[..., R / 2]``; the first R
-        elements are turned, and the others copied.
+        ``x`` ``[..., D]``; ``cos`` and ``sin`` broadcast to ``[..., R / 2]``; the first
+        R elements are turned, and the others copied.
     Dtypes
         Those of pointwise functions; the result has that of ``x``.
     Gradients
@@ -154,7 +154,7 @@ def rope(
 
     Raises ShapeError if R is more than D. ``out`` may be ``x``.
     """
-    if framework_of(x) == "torch" and out is None and stream is None and _recorded(x):
+    if _turn._traced() or (framework_of(x) == "torch" and out is None and _recorded(x)):
         return sys.modules["torch"].ops.ptxgen.rope(x, cos, sin, interleaved)
     _axis("x", x, -1)
     _axis("cos", cos, -1)
@@ -176,10 +176,8 @@ def rope(
 
 # -- pieces -----------------------------------------------------------------------------------
 def _recorded(x: Any) -> bool:
-    """Whether autograd or a compiler watches ``x``."""
+    """Whether autograd watches ``x``, or it is no plain tensor."""
     torch = sys.modules["torch"]
-    if torch.compiler.is_dynamo_compiling():
-        return True
     plain = type(x) in (torch.Tensor, torch.nn.Parameter)
     return not plain or (x.requires_grad and torch.is_grad_enabled())
 

@@ -107,7 +107,7 @@ def pad(
 
     Every element of the result is written once. Raises ShapeError for widths of other axes.
     """
-    widths = [tuple(w) for w in widths]
+    widths = list(widths)
     if len(widths) != len(x.shape) or any(len(w) != 2 or min(w) < 0 for w in widths):
         raise ShapeError(
             f"widths are {widths}; takes two numbers, not negative, for each axis of x, which has "
@@ -143,7 +143,8 @@ def rope(
     Formula
         ``a * cos - b * sin`` and ``b * cos + a * sin`` for pairs (a, b) along the last axis:
         element i of the first half of what is turned with element i of the second, or,
-        ``interleaved``, elements 2i and 2i + 1. Each operation is rounded once in f32 (f64), results once more.
+        ``interleaved``, elements 2i and 2i + 1. Each operation is rounded once in f32
+        (f64), results once more.
     Shapes
         ``x`` ``[..., D]``; ``cos`` and ``sin`` broadcast to ``[..., R / 2]``; the first
         R elements are turned, and the others copied.

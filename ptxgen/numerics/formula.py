@@ -294,6 +294,9 @@ class Function:
     types: tuple[str, ...] = ("f32",)
     rare: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", self.body.__doc__)
+
     def __str__(self) -> str:
         return self.name
 

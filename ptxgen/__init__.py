@@ -1,9 +1,9 @@
 """ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
-:func:`logsumexp`; of any formula by :func:`pointwise`, and of those with names in
-:mod:`ptxgen.functions`; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has weights of 4
-bits.
+:func:`logsumexp`; of any formula by :func:`pointwise`, those with names in :mod:`ptxgen.functions`;
+:mod:`ptxgen.moves` has copies and views; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has
+weights of 4 bits.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ptxgen.later import later
 
 if TYPE_CHECKING:
-    from ptxgen import functions, int4, nf4, reference
+    from ptxgen import functions, int4, moves, nf4, reference
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -81,6 +81,7 @@ __all__ = [
     "linear_wgrad",
     "logsumexp",
     "matmul",
+    "moves",
     "nf4",
     "pointwise",
     "profile",
@@ -91,7 +92,7 @@ __all__ = [
 
 _HOMES = {
     **{name: f"ptxgen.errors:{name}" for name in __all__},
-    **{name: f"ptxgen.{name}" for name in ("functions", "int4", "nf4", "reference")},
+    **{name: f"ptxgen.{name}" for name in ("functions", "int4", "moves", "nf4", "reference")},
     "autotune": "ptxgen.ops.autotune:autotune",
     "devices": "ptxgen.runtime:devices",
     "explain": "ptxgen.ops.explaining:explain",

@@ -16,6 +16,7 @@ import int4_cases
 import nf4_cases
 import nf4_ptx_cases
 import numpy as np
+import pointwise_cases
 from bits import KINDS, operand, same_bits
 from interp_launch import KERNELS, SEED, Case, admits, oracle, run
 
@@ -28,6 +29,7 @@ from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
+from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.tiles import SPECS
 
@@ -216,4 +218,5 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     Int4Spec: int4_cases.products,
     LogSumExpSpec: rows,
     Nf4PtxSpec: nf4_ptx_cases.products,
+    PointwiseSpec: pointwise_cases.representatives,
 }

@@ -32,6 +32,7 @@ ROOMS = (
     "runtime",
     "ops",
     "functions",
+    "moves",
     "int4",
     "nf4",
     "torch",

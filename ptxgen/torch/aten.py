@@ -344,15 +344,23 @@ def _topk(tier: str, x: Any, k: int, dim: int = -1, largest: bool = True, order:
     return tuple(t.narrow(dim, 0, k).contiguous() if t.dim() else t for t in (values, indices))
 
 
-def _index_add_(
-    tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1
-) -> Any:
+def _index_add(tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """By ``index_put_``, which sorts by index and adds in the order of the source."""
     if x.dim() == 0:
         return NotImplemented
     source = source if alpha == 1 else source * alpha
     where = (*[None] * (dim % x.dim()), index.reshape(-1))
-    return torch.ops.aten.index_put_(x, where, source, True)
+    return torch.ops.aten.index_put_(x.clone(), where, source, True)
+
+
+def _scatter_add(tier: str, x: Any, dim: int, index: Any, source: Any) -> Any:
+    """As ``index_add``."""
+    if x.dim() == 0:
+        return NotImplemented
+    where = list(torch.meshgrid(*[torch.arange(n, device=x.device) for n in index.shape], indexing="ij"))
+    where[dim] = index
+    part = source[tuple(slice(n) for n in index.shape)]
+    return torch.ops.aten.index_put_(x.clone(), where, part, True)
 
 
 # -- attention ------------------------------------------------------------------------------
@@ -440,7 +448,8 @@ SERVED: Final[dict[str, Serve]] = {
     "sort": _sort,
     "sort.stable": _sort,
     "topk": _topk,
-    "index_add_": _index_add_,
+    "index_add": _index_add,
+    "scatter_add": _scatter_add,
 }
 """Operators of ATen, functional forms, and what serves them."""
 

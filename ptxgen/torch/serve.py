@@ -291,8 +291,8 @@ def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
             form = getattr(packet, name)
             arguments = form._schema.arguments
             outs = [a.name for a in arguments if a.kwarg_only and a.alias_info is not None]
-            given = [str(a) for a in arguments if a.name not in outs]
-            if outs and given == [str(a) for a in op._schema.arguments]:
+            given = [(a.name, str(a.type)) for a in arguments if a.name not in outs]
+            if outs and given == [(a.name, str(a.type)) for a in op._schema.arguments]:
                 yield form, _to_out(serve, outs)
         in_place = getattr(torch.ops.aten, f"{packet.__name__}_", None)
         found = getattr(in_place, which or "default", None)

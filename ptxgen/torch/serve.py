@@ -330,8 +330,8 @@ def _in_place(serve: Serve) -> Serve:
 def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     """Whether no argument is a float: sums of integers have no order."""
     dtype = options.get("dtype")
-    if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
-        return False
+    if isinstance(dtype, torch.dtype):
+        return not (dtype.is_floating_point or dtype.is_complex)
     return not any(
         t.dtype.is_floating_point or t.dtype.is_complex for t in _tensors((args, options))
     )

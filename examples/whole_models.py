@@ -63,6 +63,13 @@ class Result:
 
     rows: int = 0
     """Logits of real tokens that differ between the whole batch and a piece of it."""
+    alone: int = 0
+    """... between a sequence padded on the right in the batch, and alone without padding."""
+    chunks: int = 0
+    """... between a prompt computed at once, and in chunks with a key-value cache."""
+    left: int = 0
+    """... between padding on the left and on the right: sums over keys then begin elsewhere, so
+    this is no promise."""
     greedy: int = 0
     sampled: int = 0
     """Generated tokens that do."""
@@ -73,12 +80,15 @@ class Result:
 
     @property
     def invariant(self) -> bool:
-        return not (self.rows or self.greedy or self.sampled or self.gradients or self.unknown)
+        """Whether everything that is promised holds."""
+        counts = self.rows, self.alone, self.chunks, self.greedy, self.sampled, self.gradients
+        return not (any(counts) or self.unknown)
 
 
 class Gumbel(LogitsProcessor):
     """Noise that makes the largest score a sample of the softmax: a sequence's own, by its number
-    and the position. So it does not depend on the place in a batch, as that of ``multinomial``."""
+    and the position. So it does not depend on the place in a batch, as that of ``multinomial``.
+    """
 
     def __init__(self, sequences: Sequence[int]) -> None:
         self.sequences = sequences
@@ -127,14 +137,20 @@ def check(name: str, attention: str, *, stock: bool = False, dtype: Any = None) 
     result = Result()
     with made as block:
         with torch.no_grad():
-            for side in ("right", "left"):
+            logits = {}
+            for side in ("left", "right"):
                 tokens, mask = padded(side)
-                whole = model(input_ids=tokens, attention_mask=mask).logits
+                logits[side] = whole = _logits(model, tokens, mask)
                 for size in PIECES:
                     for part in pieces(size):
-                        one = model(input_ids=tokens[part], attention_mask=mask[part]).logits
-                        differ = (one != whole[part]).any(-1) & mask[part].bool()
-                        result.rows += int(differ.sum())
+                        one = _logits(model, tokens[part], mask[part])
+                        result.rows += _differ(one, whole[part], mask[part].bool())
+            for i, length in enumerate(mask.sum(1).tolist()):
+                one = _logits(model, tokens[i : i + 1, :length], mask[i : i + 1, :length])
+                result.alone += _differ(one[0], whole[i, :length])
+                result.left += _differ(logits["left"][i, LENGTH - length :], whole[i, :length])
+            result.chunks = _chunks(model, tokens[:1].expand(4, -1))
+            tokens, mask = padded("left")  # as generating wants it
             for sampled in (False, True):
                 whole = _generated(model, tokens, mask, slice(0, BATCH), sampled)
                 for size in (1, 5, 16):
@@ -150,6 +166,27 @@ def check(name: str, attention: str, *, stock: bool = False, dtype: Any = None) 
     if not stock:
         result.unknown = dict(block.unknown)
     return result
+
+
+def _logits(model: Any, tokens: Any, mask: Any) -> Any:
+    places = (mask.cumsum(1) - 1).clamp(min=0)
+    return model(input_ids=tokens, attention_mask=mask, position_ids=places).logits
+
+
+def _differ(these: Any, those: Any, where: Any = None) -> int:
+    differ = (these != those).any(-1)
+    return int((differ if where is None else differ & where).sum())
+
+
+def _chunks(model: Any, tokens: Any) -> int:
+    """Rows of logits that differ between a prompt at once and in three chunks, the last of one."""
+    whole = model(input_ids=tokens).logits
+    found, cache = [], None
+    for chunk in tokens.split((LENGTH // 2, LENGTH - LENGTH // 2 - 1, 1), 1):
+        out = model(input_ids=chunk, past_key_values=cache, use_cache=True)
+        cache = out.past_key_values
+        found.append(out.logits)
+    return _differ(torch.cat(found, 1), whole)
 
 
 def _generated(model: Any, tokens: Any, mask: Any, part: slice, sampled: bool) -> Any:
@@ -181,14 +218,17 @@ def main() -> None:
     if transformers is None or not torch.cuda.is_available():
         print("whole_models.py needs PyTorch, transformers and an NVIDIA GPU")
         return
-    print(f"{'model':10}{'attention':10}{'':8}rows  greedy  sampled  gradients  unknown")
+    titles = ("rows", "alone", "chunks", "greedy", "sampled", "gradients", "unknown", "(left)")
+    print(f"{'model':10}{'attention':10}{'':8}" + "".join(f"{t:>10}" for t in titles))
     good = True
     for name in options.models.split(","):
         for attention in options.attention.split(","):
             for stock in (True, False) if options.stock else (False,):
                 r = check(name, attention, stock=stock)
-                counts = f"{r.rows:4}{r.greedy:8}{r.sampled:9}{r.gradients:11}{len(r.unknown):9}"
-                print(f"{name:10}{attention:10}{'stock' if stock else 'ptxgen':8}{counts}")
+                counts = (*(r.rows, r.alone, r.chunks, r.greedy, r.sampled, r.gradients),
+                          *(len(r.unknown), r.left))  # fmt: skip
+                line = "".join(f"{count:10}" for count in counts)
+                print(f"{name:10}{attention:10}{'stock' if stock else 'ptxgen':8}{line}")
                 for each, count in r.unknown.items():
                     print(f"    unknown: {each} {count}")
                 good = good and (stock or r.invariant)

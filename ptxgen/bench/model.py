@@ -132,7 +132,8 @@ class Llama:
 @dataclass(frozen=True)
 class Row:
     """One way to compute: ms of a forward pass and of a generated token, and what changes when the
-    batch is cut."""
+    batch is cut.
+    """
 
     name: str
     forward_ms: float

@@ -88,7 +88,8 @@ def _grouped_mm(
     tier: str, a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
     """Products of groups of rows, columns or summands, that end where ``offs`` says (read by the
-    host, which waits for it)."""
+    host, which waits for it).
+    """
     if bias is not None:
         return NotImplemented
     if offs is None:
@@ -210,8 +211,8 @@ def _last(x: Any, dim: int) -> Any:
     return x.movedim(dim, -1).to(wide(x.dtype))
 
 
-def _alone(x: Any, dim: int) -> bool:
-    return x.dim() == 0 or (dim % x.dim() == x.dim() - 1 and x.shape[-1] <= WARP)
+def _alone(x: torch.Tensor, dim: int) -> bool:
+    return x.dim() == 0 or bool(dim % x.dim() == x.dim() - 1 and x.shape[-1] <= WARP)
 
 
 def _softmax_of(log: bool) -> Serve:
@@ -329,14 +330,14 @@ def _rms_norm_backward(
 
 
 # -- order ----------------------------------------------------------------------------------
-def _sort(
-    tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True
-) -> Any:
+def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
     """Of equals the first comes first, whichever kernel sorts."""
     return ALONE if stable else torch.sort(x, stable=True, dim=dim, descending=descending)
 
 
-def _topk(tier: str, x: Any, k: int, dim: int = -1, largest: bool = True, order: bool = True) -> Any:
+def _topk(
+    tier: str, x: Any, k: int, dim: int = -1, largest: bool = True, order: bool = True
+) -> Any:
     """The head of a stable sort: of equals the first ones are taken, whichever kernel sorts."""
     values, indices = torch.sort(x, stable=True, dim=dim, descending=largest)
     if k > (x.shape[dim] if x.dim() else 1):
@@ -344,23 +345,18 @@ def _topk(tier: str, x: Any, k: int, dim: int = -1, largest: bool = True, order:
     return tuple(t.narrow(dim, 0, k).contiguous() if t.dim() else t for t in (values, indices))
 
 
-def _index_add(tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """By ``index_put_``, which sorts by index and adds in the order of the source."""
-    if x.dim() == 0:
-        return NotImplemented
-    source = source if alpha == 1 else source * alpha
-    where = (*[None] * (dim % x.dim()), index.reshape(-1))
-    return torch.ops.aten.index_put_(x.clone(), where, source, True)
-
-
-def _scatter_add(tier: str, x: Any, dim: int, index: Any, source: Any) -> Any:
-    """As ``index_add``."""
-    if x.dim() == 0:
-        return NotImplemented
-    where = list(torch.meshgrid(*[torch.arange(n, device=x.device) for n in index.shape], indexing="ij"))
-    where[dim] = index
-    part = source[tuple(slice(n) for n in index.shape)]
-    return torch.ops.aten.index_put_(x.clone(), where, part, True)
+def _index_put(
+    tier: str,
+    x: Any,
+    indices: Any,
+    values: Any,
+    accumulate: bool = False,
+    unsafe: bool = False,
+) -> Any:
+    """Values put in their places; whether sums of those that share a place read the batch's size is
+    not known.
+    """
+    return NotImplemented if accumulate else ALONE
 
 
 # -- attention ------------------------------------------------------------------------------
@@ -377,7 +373,8 @@ def _attention(
     enable_gqa: bool = False,
 ) -> Any:
     """``softmax(q · kᵀ · scale + mask) · v``: scores and weights in f32 (f64 of f64), the weights
-    then rounded to the dtype of ``value``. Heads that share keys are rows of one product."""
+    then rounded to the dtype of ``value``. Heads that share keys are rows of one product.
+    """
     tensors = (query, key, value)
     if (
         dropout_p
@@ -448,8 +445,7 @@ SERVED: Final[dict[str, Serve]] = {
     "sort": _sort,
     "sort.stable": _sort,
     "topk": _topk,
-    "index_add": _index_add,
-    "scatter_add": _scatter_add,
+    "_index_put_impl_": _index_put,
 }
 """Operators of ATen, functional forms, and what serves them."""
 

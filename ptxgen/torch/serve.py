@@ -113,9 +113,8 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
     def __enter__(self) -> batch_invariant:
         _overrides.open(self)
         if self._watching:
-            mode = _Watch(self)
-            mode.__enter__()
-            self._modes.append(mode)
+            self._modes.append(_Watch(self))
+            self._modes[-1].__enter__()
         return self
 
     def __exit__(
@@ -152,19 +151,24 @@ class _Watch(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        name = func._schema.name
-        if name.startswith("aten::"):
-            if func not in _overrides.seen:
-                why = reason(func)
-                if why is None or why == "":  # where autograd is off, composed operators come whole
-                    with self:
-                        found = func.decompose(*args, **kwargs)
-                    if found is not NotImplemented:
-                        return found
-                self.block.free[func.overloadpacket.__name__] += 1
-        elif not name.startswith(("ptxgen::", "prim")) and _on_device((args, kwargs)):
-            self.block._meet(name)
+        space = func.namespace
+        if func in _overrides.seen:
+            if any(t.layout is not torch.strided for t in _tensors((args, kwargs))):
+                self.block._meet(str(func))  # kernels of another key, not overridden
+        elif space == "aten":
+            if reason(func) is None:  # where autograd is off, composed operators come whole
+                with self:
+                    found = func.decompose(*args, **kwargs)
+                if found is not NotImplemented:
+                    return found
+            self.block.free[func.overloadpacket.__name__] += 1
+        elif space not in _KNOWN and _on_device((args, kwargs)):
+            self.block._meet(str(func))
         return func(*args, **kwargs)
+
+
+_KNOWN = {"ptxgen", "prim", "prims"}
+"""The namespaces of operators that are not another library's."""
 
 
 def _tensors(tree: Any) -> Iterator[torch.Tensor]:
@@ -217,7 +221,7 @@ class _Overrides:
         if get is None:
             raise PtxgenError(
                 f"batch_invariant needs torch.library.get_kernel, which PyTorch {torch.__version__}"
-                " does not have; use PyTorch 2.10 or newer"
+                " does not have; use a newer one"
             )
         library = torch.library.Library("aten", "IMPL")
         try:

@@ -31,7 +31,7 @@ REASONS: Final[dict[str, str]] = {
         replication_pad2d replication_pad3d resize_ roll set_ split_with_sizes_copy take tril tril_
         triu triu_ unfold_backward upsample_nearest1d upsample_nearest2d upsample_nearest3d where
         _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d zero_ scatter
-        scatter_ _index_put_impl_ index_put_
+        scatter_
     """,
     EXACT: """
         _aminmax _cummax_helper _cummin_helper _unique _unique2 all amax amin aminmax any argmax

@@ -21,9 +21,10 @@ SAYS = {
     "decode_invariance": "the logits do not depend on the batch",
     "train_twice": "identical losses and weights",
     "qlora": "identical losses and weights in",
+    "whole_models": "no result depends on the batch",
 }
 # These need PyTorch and a GPU, and say so where there is none. (qlora needs PyTorch alone.)
-NEEDS_TORCH = ("decode_invariance", "train_twice")
+NEEDS_TORCH = ("decode_invariance", "train_twice", "whole_models")
 
 
 def run(name: str) -> str:

@@ -117,30 +117,33 @@ class Llama:
             x = x + functional.linear(gate * functional.linear(y, w["up"]), w["down"])
         return functional.linear(self._rms(x, self.norm), self.head)
 
-    def generate(self, tokens: Any, count: int) -> Any:
-        """``count`` greedy tokens after ``tokens``: [batch, count]."""
+    def generate(self, tokens: Any, count: int) -> tuple[Any, Any]:
+        """``count`` greedy tokens after ``tokens``, [batch, count], and the logits of the first
+        sequence that they were chosen by, [count, vocabulary]."""
         cache: list[Any] = []
-        logits = self(tokens, cache)
-        found = []
+        found, first = [], []
+        logits = self(tokens, cache)[:, -1]
         for _ in range(count):
-            token = logits[:, -1].argmax(-1, keepdim=True)
+            token = logits.argmax(-1, keepdim=True)
             found.append(token)
-            logits = self(token, cache)
-        return self.torch.cat(found, 1)
+            first.append(logits[0])
+            logits = self(token, cache)[:, -1]
+        return self.torch.cat(found, 1), self.torch.stack(first)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One way to compute: ms of a forward pass and of a generated token, and what changes when the
-    batch is cut.
-    """
+    """One way to compute: ms of a forward pass and of a generated token, and what changes when
+    there are fewer sequences: positions of the forward pass, and generated tokens of the first
+    sequence, whose logits have other bits, and tokens that are others."""
 
     name: str
     forward_ms: float
     token_ms: float
     tokens_per_second: float
-    rows_that_differ: int
-    tokens_that_differ: int
+    positions: int
+    logits: int
+    tokens: int
 
 
 def blocks(torch: Any) -> dict[str, Callable[[], Any]]:
@@ -180,23 +183,23 @@ def rows(torch: Any, shape: Shape, count: int = 7) -> list[Row]:
     found = []
     with torch.no_grad():
         for name, block in blocks(torch).items():
+            fewer = sorted({1, 2, shape.batch // 2} - {0})
             with block():
                 whole = model(tokens)
-                differ = sum(
-                    int((model(tokens[:m]) != whole[:m]).any(-1).sum())
-                    for m in (1, 2, shape.batch // 2)
-                    if m
-                )
+                positions = sum(int((model(tokens[:m]) != whole[:m]).any(-1).sum()) for m in fewer)
                 del whole
-                together = model.generate(tokens, shape.new)
-                alone = model.generate(tokens[:1], shape.new)
-                other = int((alone != together[:1]).sum())
+                chosen, logits = model.generate(tokens, shape.new)
+                steps = others = 0
+                for m in fewer:
+                    one, those = model.generate(tokens[:m], shape.new)
+                    steps += int((those != logits).any(-1).sum())
+                    others += int((one[0] != chosen[0]).sum())
                 forward = _ms(torch, lambda: model(tokens), count)
-                token = _ms(torch, lambda: model.generate(tokens, shape.new), 3)
                 prefill = _ms(torch, lambda: model(tokens, []), 3)
+                token = _ms(torch, lambda: model.generate(tokens, shape.new), 3)
             each = (token - prefill) / shape.new
             speed = 1e3 * shape.batch * shape.length / forward
-            found.append(Row(name, forward, each, speed, differ, other))
+            found.append(Row(name, forward, each, speed, positions, steps, others))
     return found
 
 
@@ -225,12 +228,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     lines = [
         (r.name, f"{r.forward_ms:.2f}", f"{r.forward_ms / stock.forward_ms:.2f}",
          f"{r.token_ms:.2f}", f"{r.token_ms / stock.token_ms:.2f}", f"{r.tokens_per_second:.0f}",
-         str(r.rows_that_differ), str(r.tokens_that_differ))
+         str(r.positions), str(r.logits), str(r.tokens))
         for r in found
     ]  # fmt: skip
     header = (
         *("way", "forward ms", "/ stock", "ms a token", "/ stock", "tokens/s"),
-        *("rows that differ", "tokens that differ"),
+        *("positions that differ", "steps", "tokens"),
     )
     emit(table(lines, header))
     return 0

@@ -216,7 +216,7 @@ def main() -> None:
     parser.add_argument("--stock", action="store_true", help="PyTorch's own kernels, too")
     options = parser.parse_args()
     if transformers is None or not torch.cuda.is_available():
-        print("whole_models.py needs PyTorch, transformers and an NVIDIA GPU")
+        print("This example needs PyTorch and an NVIDIA GPU, and transformers for its models.")
         return
     titles = ("rows", "alone", "chunks", "greedy", "sampled", "gradients", "unknown", "(left)")
     print(f"{'model':10}{'attention':10}{'':8}" + "".join(f"{t:>10}" for t in titles))

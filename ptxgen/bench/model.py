@@ -119,7 +119,8 @@ class Llama:
 
     def generate(self, tokens: Any, count: int) -> tuple[Any, Any]:
         """``count`` greedy tokens after ``tokens``, [batch, count], and the logits of the first
-        sequence that they were chosen by, [count, vocabulary]."""
+        sequence that they were chosen by, [count, vocabulary].
+        """
         cache: list[Any] = []
         found, first = [], []
         logits = self(tokens, cache)[:, -1]
@@ -135,7 +136,8 @@ class Llama:
 class Row:
     """One way to compute: ms of a forward pass and of a generated token, and what changes when
     there are fewer sequences: positions of the forward pass, and generated tokens of the first
-    sequence, whose logits have other bits, and tokens that are others."""
+    sequence, whose logits have other bits, and tokens that are others.
+    """
 
     name: str
     forward_ms: float

@@ -18,13 +18,13 @@ import torch
 
 import ptxgen.ops as ops
 from ptxgen.errors import ShapeError
+from ptxgen.ops.forward import run as _linear
 from ptxgen.ops.product import run as _product
 from ptxgen.torch.functional import (
     NAMES,
     PLAIN,
     added,
     check_batches,
-    compute_matmul,
     matmul,
     matrix,
     wide,
@@ -42,7 +42,8 @@ length alone. Longer rows are read in vectors, whose first is cut off at an addr
 
 
 # -- products -------------------------------------------------------------------------------
-def _mm(tier: str, a: Any, b: Any, dtype: Any = None) -> Any:
+def _multiply(tier: str, a: Any, b: Any, dtype: Any = None) -> Any:
+    """A product as the hot path takes it; operands that no kernel reads are copied."""
     options = "nn", tier, None if dtype is None else NAMES.get(dtype), None
     try:
         return _product(a, b, None, None, options)
@@ -53,9 +54,15 @@ def _mm(tier: str, a: Any, b: Any, dtype: Any = None) -> Any:
         return _product(left, right, None, None, options)
 
 
+def _mm(tier: str, a: Any, b: Any, dtype: Any = None) -> Any:
+    if a.dim() != 2 or b.dim() != 2:
+        return NotImplemented  # PyTorch refuses it in its own words
+    return _multiply(tier, a, b, dtype)
+
+
 def _bmm(tier: str, a: Any, b: Any, dtype: Any = None) -> Any:
     check_batches(a, b, "batch1", "batch2")
-    return compute_matmul(a, b, tier, dtype)
+    return _multiply(tier, a, b, dtype)
 
 
 def _mv(tier: str, a: Any, v: Any, dtype: Any = None) -> Any:
@@ -74,14 +81,26 @@ def _added(multiply: Serve) -> Serve:
     def serve(
         tier: str, input: Any, a: Any, b: Any, dtype: Any = None, *, beta: Any = 1, alpha: Any = 1
     ) -> Any:
-        if multiply is _mm and alpha == beta == 1 and input.shape == b.shape[1:]:
-            # A linear layer. The kernel adds the bias, with the same bits.
-            return ops.linear(
-                matrix(a), matrix(b), input.contiguous(), tier=tier, out_dtype=NAMES.get(dtype)
-            )
-        return added(multiply(tier, a, b, wide(a.dtype)), input, beta, alpha, dtype or a.dtype)
+        y = multiply(tier, a, b, wide(a.dtype))
+        return y if y is NotImplemented else added(y, input, beta, alpha, dtype or a.dtype)
 
     return serve
+
+
+_addmm_of = _added(_mm)
+
+
+def _addmm(
+    tier: str, input: Any, a: Any, b: Any, dtype: Any = None, *, beta: Any = 1, alpha: Any = 1
+) -> Any:
+    if alpha == beta == 1 and input.dim() == 1 and input.shape[0] == b.shape[1] and a.dim() == 2:
+        # A linear layer. The kernel adds the bias, with the same bits.
+        options = "kn", tier, None, None if dtype is None else NAMES.get(dtype), None
+        try:
+            return _linear(a, b, input, None, None, options)
+        except ShapeError:
+            return _linear(matrix(a), matrix(b), input.contiguous(), None, None, options)
+    return _addmm_of(tier, input, a, b, dtype, beta=beta, alpha=alpha)
 
 
 def _grouped_mm(
@@ -190,8 +209,13 @@ def _var(tier: str, *args: Any, **options: Any) -> Any:
 
 
 def _std(tier: str, *args: Any, **options: Any) -> Any:
+    found = _std_mean(tier, *args, **options)
+    return found if found is NotImplemented else found[0]
+
+
+def _std_mean(tier: str, *args: Any, **options: Any) -> Any:
     found = _var_mean(tier, *args, **options)
-    return found if found is NotImplemented else found[0].sqrt()
+    return found if found is NotImplemented else (found[0].sqrt(), found[1])
 
 
 def _vector_norm(
@@ -415,8 +439,8 @@ def _attention(
 SERVED: Final[dict[str, Serve]] = {
     "mm": _mm,
     "mm.dtype": _mm,
-    "addmm": _added(_mm),
-    "addmm.dtype": _added(_mm),
+    "addmm": _addmm,
+    "addmm.dtype": _addmm,
     "bmm": _bmm,
     "bmm.dtype": _bmm,
     "baddbmm": _added(_bmm),
@@ -433,6 +457,7 @@ SERVED: Final[dict[str, Serve]] = {
     "var.correction": _var,
     "var_mean.correction": _var_mean,
     "std.correction": _std,
+    "std_mean.correction": _std_mean,
     "linalg_vector_norm": _vector_norm,
     "_softmax": _softmax_of(log=False),
     "_log_softmax": _softmax_of(log=True),

@@ -29,18 +29,18 @@ REASONS: Final[dict[str, str]] = {
         native_channel_shuffle nonzero nonzero_static pixel_shuffle pixel_unshuffle range
         reflection_pad1d reflection_pad2d reflection_pad3d repeat_interleave replication_pad1d
         replication_pad2d replication_pad3d resize_ roll set_ split_with_sizes_copy take tril tril_
-        triu triu_ unfold_backward upsample_nearest1d upsample_nearest2d upsample_nearest3d where
+        triu triu_ upsample_nearest1d upsample_nearest2d upsample_nearest3d where
         _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d zero_ scatter
         scatter_
     """,
     EXACT: """
         _aminmax _cummax_helper _cummin_helper _unique _unique2 all amax amin aminmax any argmax
-        argmin bincount bucketize count_nonzero equal histc isin max min searchsorted
+        argmin bucketize count_nonzero equal histc isin max min searchsorted
         unique_consecutive unique_dim unique_dim_consecutive
     """,
     POINTWISE: """
         _add_relu _add_relu_ _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_
-        _compute_linear_combination _fused_adagrad_ _fused_adam_ _fused_adamw_ _fused_sgd_
+        _fused_adagrad_ _fused_adam_ _fused_adamw_ _fused_sgd_
         _prelu_kernel _prelu_kernel_backward addr binary_cross_entropy_backward copysign_ elu
         elu_backward eq_ floor_divide floor_divide_ gcd_ ge_ gelu gelu_ gelu_backward glu
         glu_backward glu_backward_jvp glu_jvp gt_ hardshrink hardshrink_backward hardsigmoid
@@ -50,17 +50,22 @@ REASONS: Final[dict[str, str]] = {
         nll_loss_backward nll_loss2d_backward polar rsub smooth_l1_loss_backward softplus
         softplus_backward softshrink softshrink_backward threshold threshold_ threshold_backward
     """,
-    PIECES: "mse_loss smooth_l1_loss huber_loss binary_cross_entropy std_mean _fused_sdp_choice",
+    PIECES: "mse_loss smooth_l1_loss huber_loss binary_cross_entropy",
     WHOLE: "nll_loss_forward embedding_dense_backward",
-    HOST: "_assert_async _functional_assert_async is_set_to record_stream",
+    HOST: "_assert_async _functional_assert_async _fused_sdp_choice is_set_to record_stream",
 }
 """Operators by the reason why they need no serving: all overloads."""
 
 FOREACH_SUMS: Final = {"_foreach_norm", "_foreach_powsum"}
 """The operators on lists of tensors that add elements up; the others are pointwise."""
 
-EXCEPT: Final = {"scatter.reduce", "scatter.value_reduce", "scatter_.reduce", "bincount"}
-"""Overloads that are unlike the others of their name: they add."""
+ADDING: Final = {
+    "scatter.reduce",
+    "scatter.value_reduce",
+    "scatter_.reduce",
+    "scatter_.value_reduce",
+}
+"""Overloads that are unlike the others of their name: they add. So do their ``out=`` forms."""
 
 
 @cache
@@ -80,13 +85,9 @@ def overload(name: str) -> Any:
 def reason(op: Any) -> str | None:
     """Why an operator needs no serving; None if it may."""
     schema, packet = op._schema, op.overloadpacket.__name__
-    which = schema.overload_name
-    name = f"{packet}.{which}"
     if torch.Tag.nondeterministic_seeded in op.tags and packet != "_fused_sdp_choice":
-        return None
-    if any(name.startswith(f"{each}") for each in EXCEPT) and packet in {
-        each.partition(".")[0] for each in EXCEPT
-    }:
+        return None  # random numbers are drawn by their place
+    if f"{packet}.{schema.overload_name.removesuffix('_out')}" in ADDING:
         return None
     if torch.Tag.pointwise in op.tags:
         return POINTWISE

@@ -148,8 +148,11 @@ def statements(roots: Iterable[Node], names: dict[Node, str], prefix: str = "v")
             continue
         if node.op in ("input", "index", "length", "reduce"):
             continue  # under something that is named; whoever needs it has named it
-        names[node] = f"{prefix}{len(names)}"
         value = expression(node, [names[a] for a in node.args])
+        if node.op == "call" and node.data.rare:
+            names[node] = value  # stands where it is used: ?: computes what it chooses alone
+            continue
+        names[node] = f"{prefix}{len(names)}"
         yield f"const {CTYPES[node.type]} {names[node]} = {value};"
 
 

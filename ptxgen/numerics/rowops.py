@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -33,12 +33,24 @@ from ptxgen.numerics.formula import (
     trace,
     where,
 )
+from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.signature import Option, Signature
 
 REAL = ("f32", "bf16", "f16", "f64")
 NUMBERS = (*REAL, "i32", "i64")
 LAST = (1 << 31) - 1
 """No element's index: that of the last there can be, and one more."""
+LONG = {
+    "f32": "float32",
+    "f64": "float64",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "i32": "int32",
+    "i64": "int64",
+    "bool": "bool",
+}
+"""Dtypes by their names in formulas."""
+SHORT = {long: short for short, long in LONG.items()}
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -60,7 +72,8 @@ class RowOp:
     ``formula`` is called with nodes by name: ``arrays`` (name: kind) and ``numbers``, None for
     those left out. ``results``: name to level and dtype: "" for that of the first array (which
     ``out_dtype`` may change to what is computed in), "wide" for what is computed in, "sum" for that
-    of the first array, i64 if those are integers. ``dtypes``: which the first array may have.
+    of the first array, i64 if those are integers. ``dtypes``: which the first array may have;
+    ``integers``: arrays of i64 or i32. ``empty``: whether rows of no elements have a result.
     """
 
     name: str
@@ -70,8 +83,10 @@ class RowOp:
     numbers: Mapping[str, Number] = field(default_factory=lambda: _EMPTY)
     optional: frozenset[str] = frozenset()
     dtypes: tuple[str, ...] = REAL
+    integers: frozenset[str] = frozenset()
+    empty: bool = True
 
-    @property
+    @cached_property
     def signature(self) -> Signature:
         """How shapes fit, over rows of N elements."""
         forms = {"element": "... N", "row": "...", "column": "N"}
@@ -126,6 +141,11 @@ class RowOp:
         }
 
 
+def wanted_dtype(dtype: Any) -> str:
+    """The full name of a dtype that a caller names. Raises DtypeError."""
+    return name_of(dtype, "out_dtype", SHORT)
+
+
 def known(variant: str) -> bool:
     """Whether ``variant`` is one of an operation of the table."""
     return variant.partition(" ")[0] in TABLE
@@ -158,15 +178,15 @@ def _count(like: Node) -> Node:
 
 
 def _exp(x: Node) -> Node:
-    return functions.exp(x)  # type: ignore[attr-defined,no-any-return]
+    return functions.exp(x)
 
 
 def _log(x: Node) -> Node:
-    return functions.log(x)  # type: ignore[attr-defined,no-any-return]
+    return functions.log(x)
 
 
 def _tanh(x: Node) -> Node:
-    return functions.tanh(x)  # type: ignore[attr-defined,no-any-return]
+    return functions.tanh(x)
 
 
 def _whole(x: Node) -> Node:
@@ -369,6 +389,7 @@ _CLASSES = {
     "z_loss": Number(0.0, neutral=0.0),
 }
 _WEIGHT = frozenset({"weight"})
+_TARGET = frozenset({"target"})
 _BOTH = frozenset({"weight", "bias"})
 
 TABLE: dict[str, RowOp] = {
@@ -377,10 +398,10 @@ TABLE: dict[str, RowOp] = {
         RowOp("sum", _sum, results=_SUM, dtypes=(*NUMBERS, "bool")),
         RowOp("prod", _prod, results=_SUM, dtypes=(*NUMBERS, "bool")),
         RowOp("mean", _mean, results=_ROW),
-        RowOp("amax", lambda x: x.reduce("max"), results=_ROW, dtypes=NUMBERS),
-        RowOp("amin", lambda x: x.reduce("min"), results=_ROW, dtypes=NUMBERS),
-        RowOp("argmax", lambda x: _first(x, "max"), results=_INDEX, dtypes=NUMBERS),
-        RowOp("argmin", lambda x: _first(x, "min"), results=_INDEX, dtypes=NUMBERS),
+        RowOp("amax", lambda x: x.reduce("max"), results=_ROW, dtypes=NUMBERS, empty=False),
+        RowOp("amin", lambda x: x.reduce("min"), results=_ROW, dtypes=NUMBERS, empty=False),
+        RowOp("argmax", lambda x: _first(x, "max"), results=_INDEX, dtypes=NUMBERS, empty=False),
+        RowOp("argmin", lambda x: _first(x, "min"), results=_INDEX, dtypes=NUMBERS, empty=False),
         RowOp("var", _var, results=_ROW, numbers=_CORRECTION),
         RowOp("std", _std, results=_ROW, numbers=_CORRECTION),
         RowOp("softmax", _softmax),
@@ -392,13 +413,23 @@ TABLE: dict[str, RowOp] = {
             {"dy": "element", "y": "element"},
             _BACK,
         ),
-        RowOp("cross_entropy", _cross_entropy, _X | {"target": "row"}, _LOSS, _CLASSES),
+        RowOp(
+            "cross_entropy",
+            _cross_entropy,
+            _X | {"target": "row"},
+            _LOSS,
+            _CLASSES,
+            integers=_TARGET,
+            empty=False,
+        ),
         RowOp(
             "cross_entropy_backward",
             _cross_entropy_backward,
             _X | {"target": "row", "dy": "row"},
             _BACK,
             _CLASSES,
+            integers=_TARGET,
+            empty=False,
         ),
         RowOp(
             "mean_loss",
@@ -406,6 +437,7 @@ TABLE: dict[str, RowOp] = {
             _X | {"target": "element"},
             {"out": ("row", "")},
             {"ignore_index": Number(-100, dtype="i64")},
+            integers=_TARGET,
         ),
         RowOp(
             "rms_norm", _rms_norm, _X | {"weight": "column"}, numbers=_EPS, optional=_WEIGHT

@@ -293,7 +293,7 @@ class RowSpec(KernelSpec):
     vector: bool = True
     persistent: bool = False
     per_sm: int = 1
-    variant: str = "softmax x=f32 > f32"
+    variant: str = "softmax x=bf16 > bf16"
     contract: Contract = CONTRACT
 
     family: ClassVar[str] = "rows"
@@ -402,7 +402,9 @@ class RowSpec(KernelSpec):
     def grid(self) -> Expr:
         if self.persistent:
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
-        return ceil_div(ROWS, self.rows) if self.rows > 1 else ROWS * self.ctas
+        if self.rows > 1:
+            return ceil_div(ROWS, self.rows)
+        return ROWS if self.ctas == 1 else ROWS * self.ctas
 
     @property
     def requires(self) -> Expr:

@@ -37,6 +37,8 @@ from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.signature import Option, Signature
 
 REAL = ("f32", "bf16", "f16", "f64")
+SINGLE = ("f32", "bf16", "f16")
+"""Where exp and log are."""
 NUMBERS = (*REAL, "i32", "i64")
 LAST = (1 << 31) - 1
 """No element's index: that of the last there can be, and one more."""
@@ -404,14 +406,15 @@ TABLE: dict[str, RowOp] = {
         RowOp("argmin", lambda x: _first(x, "min"), results=_INDEX, dtypes=NUMBERS, empty=False),
         RowOp("var", _var, results=_ROW, numbers=_CORRECTION),
         RowOp("std", _std, results=_ROW, numbers=_CORRECTION),
-        RowOp("softmax", _softmax),
+        RowOp("softmax", _softmax, dtypes=SINGLE),
         RowOp("softmax_backward", _softmax_backward, {"dy": "element", "y": "element"}, _BACK),
-        RowOp("log_softmax", _log_softmax),
+        RowOp("log_softmax", _log_softmax, dtypes=SINGLE),
         RowOp(
             "log_softmax_backward",
             _log_softmax_backward,
             {"dy": "element", "y": "element"},
             _BACK,
+            dtypes=SINGLE,
         ),
         RowOp(
             "cross_entropy",
@@ -419,6 +422,7 @@ TABLE: dict[str, RowOp] = {
             _X | {"target": "row"},
             _LOSS,
             _CLASSES,
+            dtypes=SINGLE,
             integers=_TARGET,
             empty=False,
         ),
@@ -428,6 +432,7 @@ TABLE: dict[str, RowOp] = {
             _X | {"target": "row", "dy": "row"},
             _BACK,
             _CLASSES,
+            dtypes=SINGLE,
             integers=_TARGET,
             empty=False,
         ),

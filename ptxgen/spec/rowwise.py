@@ -68,7 +68,6 @@ STARTS = {
     },
 }
 """What reductions begin with."""
-_JOIN = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 _COSTLY = ("call", "div", "sqrt")
 
 
@@ -83,14 +82,11 @@ class Reduction:
         self.bytes = BYTES[node.type]
 
     def join(self, a: str, b: str) -> str:
-        """Both, joined."""
-        return cuda.expression(Node(_JOIN[self.node.data], _pair(self.node.type), self.node.type), [a, b])
-
-
-@cache
-def _pair(type: str) -> tuple[Node, Node]:
-    a, b = (Node("input", (), type, Input(name, type)) for name in "ab")
-    return a, b
+        """Both, joined, each evaluated once."""
+        if not self.ordered:
+            return f"ptxgen_{self.node.data}({a}, {b})"
+        op = {"sum": "add", "prod": "mul"}[self.node.data]
+        return cuda.expression(Node(op, (self.node, self.node), self.node.type), [a, b])
 
 
 class Stage:

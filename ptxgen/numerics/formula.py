@@ -530,7 +530,7 @@ def _lines(roots: Iterable[Node]) -> Iterator[str]:
 
 
 def ordered(roots: Iterable[Node], known: Container[Node] = ()) -> list[Node]:
-    """The nodes under ``roots``, each behind its operands, down to those ``known``, without them."""
+    """The nodes under ``roots``, each behind its operands; those ``known`` and below left out."""
     found: dict[Node, None] = {}
     for root in roots:
         stack = [(root, False)]

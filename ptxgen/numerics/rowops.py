@@ -20,6 +20,7 @@ from typing import Any
 
 from ptxgen.errors import SpecError
 from ptxgen.numerics import functions
+from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.formula import (
     STORED,
     Formula,
@@ -33,7 +34,6 @@ from ptxgen.numerics.formula import (
     trace,
     where,
 )
-from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.signature import Option, Signature
 
 REAL = ("f32", "bf16", "f16", "f64")
@@ -319,23 +319,17 @@ def _rms(x: Node, eps: Node) -> Node:
     return functions.rsqrt((x * x).reduce("sum") / _count(x) + eps)
 
 
-
-
 def _rms_norm(x: Node, weight: Node | None, eps: Node) -> Node:
     y = x * _rms(x, eps)
     return y if weight is None else y * weight
 
 
-def _add_rms_norm(
-    x: Node, residual: Node, weight: Node | None, eps: Node
-) -> tuple[Node, Node]:
+def _add_rms_norm(x: Node, residual: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
     total = cast(x + residual, x.data.dtype)
     return _rms_norm(total, weight, eps), total
 
 
-def _rms_norm_backward(
-    dy: Node, x: Node, weight: Node | None, eps: Node
-) -> tuple[Node, Node]:
+def _rms_norm_backward(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
     g = dy if weight is None else dy * weight
     r = _rms(x, eps)
     c = (g * x).reduce("sum") / _count(x) * (r * r)
@@ -444,9 +438,7 @@ TABLE: dict[str, RowOp] = {
             {"ignore_index": Number(-100, dtype="i64")},
             integers=_TARGET,
         ),
-        RowOp(
-            "rms_norm", _rms_norm, _X | {"weight": "column"}, numbers=_EPS, optional=_WEIGHT
-        ),
+        RowOp("rms_norm", _rms_norm, _X | {"weight": "column"}, numbers=_EPS, optional=_WEIGHT),
         RowOp(
             "add_rms_norm",
             _add_rms_norm,
@@ -489,3 +481,21 @@ TABLE: dict[str, RowOp] = {
     )
 }
 """The operations by name."""
+
+CALLED = (
+    "sum",
+    "prod",
+    "mean",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "var",
+    "std",
+    "softmax",
+    "log_softmax",
+    "cross_entropy",
+    "rms_norm",
+    "layer_norm",
+)
+"""Those that users call by name; others are gradients, or what these are made of."""

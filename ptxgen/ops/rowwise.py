@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.rowops import LONG, REAL, SHORT, TABLE, RowOp, wanted_dtype
+from ptxgen.numerics.rowwise import GROUP
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import Caller, caller
 from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous, contiguous_copy, leading
-from ptxgen.runtime.arrays import ITEMSIZE, ArrayView
+from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
 from ptxgen.spec.rowwise import held
-from ptxgen.numerics.rowwise import GROUP
+from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.rowwise import KEY
 
 
@@ -70,7 +71,7 @@ def read(
     outputs = _outputs(row, first, options, targets)
     told: list[tuple[str, int | float]] = [("COLS", width)]
     vector = width % GROUP == 0
-    for name, dtype in dtypes.items():
+    for name in dtypes:
         view, kind = views[name], row.arrays[name]
         least = _unit(view.itemsize)
         if kind == "element":
@@ -124,9 +125,7 @@ def _outputs(
         wanted, what = targets[chosen], f"{list(row.results)[chosen]}'s dtype"
     if wanted is None:
         return natural
-    accepted = dict.fromkeys(
-        (row.outputs(first)[0], *((STORED[first],) if first in REAL else ()))
-    )
+    accepted = dict.fromkeys((row.outputs(first)[0], *((STORED[first],) if first in REAL else ())))
     if SHORT.get(wanted) not in accepted:
         names = " or ".join(repr(LONG[d]) for d in accepted)
         raise DtypeError(f"{what} is {wanted!r}; takes {names}")
@@ -204,3 +203,7 @@ def operation(name: str) -> Op:
 def run(name: str) -> Caller:
     """What calls an operation."""
     return caller(operation(name))
+
+
+OPS: Lazy[str, Op] = Lazy({name: partial(operation, name) for name in TABLE})
+"""The rows of operations over rows."""

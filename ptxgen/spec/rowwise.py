@@ -17,7 +17,7 @@ that one table of routes serves all.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -26,11 +26,12 @@ from typing import Any, ClassVar, Self
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
 from ptxgen.numerics import rowops, rowwise
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.formula import Formula, Input, Node, Output, ordered
-from ptxgen.numerics.rowwise import BRANCH, GROUP, LANES, LEAF, ROWS as CONTRACT
+from ptxgen.numerics.formula import Formula, Input, Node, Output
+from ptxgen.numerics.rowwise import BRANCH, GROUP, LANES, LEAF
+from ptxgen.numerics.rowwise import ROWS as CONTRACT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, KernelSpec, check
+from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, KernelSpec, check
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
@@ -163,7 +164,7 @@ class Plan:
         """Bytes of an element that are held at a time, at most (one of HOLDS)."""
         arrays = {i: BYTES[i.dtype] for i in self.elements}
         most = 0
-        for s, stage in enumerate(self.all_stages):
+        for s in range(len(self.all_stages)):
             later = {i for each in self.all_stages[s:] for i in each.reads if i.kind == "element"}
             kept = sum(BYTES[n.type] for n, at in self.kept.items() if self._alive(at, s))
             most = max(most, kept + sum(arrays[i] for i in later))
@@ -187,7 +188,9 @@ class Plan:
                 yield node, "(long long)cols"
 
     def _roots(self, s: int) -> list[Node]:
-        return [n.args[0] for n in self.formula.nodes if n.op == "reduce" and self.depth[n] == s + 1]
+        return [
+            n.args[0] for n in self.formula.nodes if n.op == "reduce" and self.depth[n] == s + 1
+        ]
 
     def _row_values(self, depth: int) -> list[str]:
         """Statements for what a row has, once reductions of this depth are known."""
@@ -388,9 +391,7 @@ class RowSpec(KernelSpec):
         pointers = [ptr(i.name, f"const {cuda.STORAGE[i.dtype]}* __restrict__") for i in arrays]
         pointers += [ptr(o.name, f"{cuda.STORAGE[o.dtype]}*") for o in formula.outputs]
         pitches = [Param(f"ld_{i.name}", "i64") for i in arrays if i.kind == "element"]
-        numbers = [
-            Param(i.name, i.dtype) for i in formula.inputs if i.kind == "scalar"
-        ]
+        numbers = [Param(i.name, i.dtype) for i in formula.inputs if i.kind == "scalar"]
         sizes = (Param("rows", "u32"), Param("cols", "u32"))
         return Abi((*pointers, *pitches, *numbers, *sizes))
 

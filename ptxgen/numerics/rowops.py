@@ -24,6 +24,7 @@ from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.formula import (
     STORED,
     Formula,
+    Function,
     Node,
     Output,
     cast,
@@ -179,16 +180,12 @@ def _count(like: Node) -> Node:
     return cast(length(), like.type)
 
 
-def _exp(x: Node) -> Node:
-    return functions.exp(x)
+def _decay(x: Node) -> Node:
+    return functions._exp_normal(primitive("max", x, -88))
 
 
-def _log(x: Node) -> Node:
-    return functions.log(x)
-
-
-def _tanh(x: Node) -> Node:
-    return functions.tanh(x)
+decay = Function("decay", _decay, 1)
+"""``exp(x)`` for x <= 0, but 0 below 2**-126.5: one scale and no other case."""
 
 
 def _whole(x: Node) -> Node:
@@ -227,7 +224,7 @@ def _std(x: Node, correction: Node) -> Node:
 
 
 def _softmax(x: Node) -> Node:
-    e = _exp(x - x.reduce("max"))
+    e = decay(x - x.reduce("max"))
     return e * (1 / e.reduce("sum"))
 
 
@@ -237,18 +234,18 @@ def _softmax_backward(dy: Node, y: Node) -> Node:
 
 def _log_softmax(x: Node) -> Node:
     shifted = x - x.reduce("max")
-    return shifted - _log(_exp(shifted).reduce("sum"))
+    return shifted - functions.log(decay(shifted).reduce("sum"))
 
 
 def _log_softmax_backward(dy: Node, y: Node) -> Node:
-    return dy - _exp(y) * dy.reduce("sum")
+    return dy - decay(y) * dy.reduce("sum")
 
 
 def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
     """The logits, and how fast they change with x (None: as x does)."""
     if softcap is None:
         return x, None
-    t = _tanh(x * (1 / softcap))
+    t = functions.tanh(x * (1 / softcap))
     return softcap * t, 1 - t * t
 
 
@@ -270,12 +267,13 @@ def _cross_entropy(
     z, _ = _capped(x, softcap)
     hit, target, valid = _hit(target, ignore_index)
     m = z.reduce("max")
-    lse = _log(_exp(z - m).reduce("sum")) + m
-    loss = lse - where(hit, z, 0).reduce("sum")
+    above = functions.log(decay(z - m).reduce("sum"))  # of the log of the sum, above m
+    loss = above - (where(hit, z, 0).reduce("sum") - m)
     if label_smoothing is not None:
-        even = lse - z.reduce("sum") / _count(z)
+        even = above - (z.reduce("sum") / _count(z) - m)
         loss = (1 - label_smoothing) * loss + label_smoothing * even
     if z_loss is not None:
+        lse = above + m
         loss = loss + z_loss * (lse * lse)
     return where(valid, loss, 0)
 
@@ -292,11 +290,11 @@ def _cross_entropy_backward(
     z, slope = _capped(x, softcap)
     hit, target, valid = _hit(target, ignore_index)
     m = z.reduce("max")
-    e = _exp(z - m)
+    e = decay(z - m)
     s = e.reduce("sum")
     share = 1 / s
     if z_loss is not None:
-        share = share * (1 + 2 * z_loss * (_log(s) + m))
+        share = share * (1 + 2 * z_loss * (functions.log(s) + m))
     p = e * share
     if label_smoothing is None:
         g = where(hit, p - 1, p)

@@ -205,10 +205,10 @@ def cross_entropy(
 ) -> Any:
     """The loss of logits ``x`` [..., N] at ``target`` [...], int64 or int32; it is float32.
 
-    With ``z = x``, or ``softcap * tanh(x / softcap)``, and ``lse = log(sum(exp(z - m))) + m`` a
-    row's loss is ``lse - z[target]``; with ``label_smoothing`` e it is
-    ``(1 - e) * (lse - z[target]) + e * (lse - mean(z))``, and ``z_loss * lse**2`` is added. Where
-    the target is ``ignore_index``, or none of the N, it is 0.
+    With ``z = x``, or ``softcap * tanh(x / softcap)``, ``m = max(z)``, ``l = log(sum(exp(z - m)))``
+    a row's loss is ``l - (z[target] - m)``; with ``label_smoothing`` e it is that by ``1 - e`` plus
+    ``e * (l - (mean(z) - m))``, and ``z_loss * (l + m)**2`` is added. Where the target is
+    ``ignore_index``, or none of the N, it is 0.
 
     ``reduction``: "none" for the rows' losses [...]; "sum"; "mean" divides that by the number of
     targets that are not ``ignore_index`` (0 if there are none). ``kernel`` is that of the losses.

@@ -379,7 +379,7 @@ class RowSpec(KernelSpec):
                 "CTYPES": cuda.CTYPES,
                 "STORAGE": cuda.STORAGE,
                 "BYTES": BYTES,
-                "STORED": rowops.STORED,
+                "STORED": STORED,
                 "contract": sys.modules[rowwise.__name__],
             }
         )

@@ -161,6 +161,9 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
     from ptxgen.dispatch.emit import conjuncts
 
     routes = routes_by_name()
+    table = TABLES[problem.table]
+    if problem.dtype not in table.dtypes and table.serves(problem.dtype):
+        routes = routes | _routes(problem.table, problem.dtype)
     if kernel in SPECS and kernel not in routes:
         names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
         raise OptionError(
@@ -206,12 +209,16 @@ def routes_by_name() -> dict[str, tuple[Route, Key, str]]:
 
 @cache
 def _by_name(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
-    return {
-        twin.name: (twin, key, dtype)
-        for key in tables
-        for dtype in TABLES[key].dtypes
-        for twin in (route.of(dtype) for route in TABLES[key].named.values())
-    }
+    found: dict[str, tuple[Route, Key, str]] = {}
+    for key in tables:
+        for dtype in TABLES[key].dtypes:
+            found |= _routes(key, dtype)
+    return found
+
+
+def _routes(key: Key, dtype: str) -> dict[str, tuple[Route, Key, str]]:
+    twins = (route.of(dtype) for route in TABLES[key].named.values())
+    return {twin.name: (twin, key, dtype) for twin in twins}
 
 
 def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:

@@ -25,6 +25,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("NT", "rows", "f64", "simt"): "nt_rows_f64_simt",
     ("NT", "rows", "half", "simt"): "nt_rows_half_simt",
     ("NT", "rows", "half", "tc"): "nt_rows_half_tc",
+    ("rows",): "rows",
     ("TN", "batch", "f32", "simt"): "tn_batch_f32_simt",
     ("TN", "batch", "f64", "simt"): "tn_batch_f64_simt",
     ("TN", "batch", "half", "simt"): "tn_batch_half_simt",

@@ -16,10 +16,12 @@ from typing import Any, Final
 
 import torch
 
-import ptxgen.ops as ops
 from ptxgen.errors import ShapeError
+from ptxgen.numerics.select import K_MAX
+from ptxgen.ops import OPS
 from ptxgen.ops.forward import run as _linear
 from ptxgen.ops.product import run as _product
+from ptxgen.ops.run import caller
 from ptxgen.torch.functional import (
     NAMES,
     PLAIN,
@@ -34,12 +36,6 @@ Serve = Callable[..., Any]
 
 ALONE: Final = object()
 """Returned where PyTorch's own kernel computes each row by itself."""
-
-WARP: Final = 1024
-"""The longest row that PyTorch's softmax gives to one warp, whose order of adding depends on the
-length alone. Longer rows are read in vectors, whose first is cut off at an address divisible by
-16: so the order depends on where a row begins, and with it on its place in the batch."""
-
 
 # -- products -------------------------------------------------------------------------------
 def _multiply(tier: str, a: Any, b: Any, dtype: Any = None) -> Any:
@@ -134,88 +130,93 @@ def _grouped_mm(
     return out
 
 
-# -- sums -----------------------------------------------------------------------------------
-_SUM = {dtype: ("nn", "simt", NAMES[wide(dtype)], None) for dtype in NAMES}
+# -- rows -----------------------------------------------------------------------------------
+def _rows(name: str, *tensors: Any, options: tuple[Any, ...] = ()) -> Any:
+    """An operation over rows of the library; operands that no kernel reads are copied."""
+    call = _ROWS.get(name)
+    if call is None:
+        op = OPS[name]
+        call = _ROWS[name] = caller(op), (None,) * len(op.signature.results)
+    run, outs = call
+    try:
+        return run(*tensors, *outs, None, (*options, None))
+    except ShapeError:
+        plain = [None if t is None else t.contiguous() for t in tensors]
+        if all(a is b for a, b in zip(plain, tensors, strict=True)):
+            raise
+        return run(*plain, *outs, None, (*options, None))
 
 
-def _row_sums(x: Any) -> Any:
-    """The sums of the rows of x [R, N], in f32 (f64 of f64), as products with ones."""
-    ones = x.new_ones(x.shape[1], 1)
-    return _product(matrix(x), ones, None, None, _SUM[x.dtype]).squeeze(1)
-
-
-def _column_sums(x: Any) -> Any:
-    """The sums of the columns of x [R, N]: down the batch."""
-    ones = x.new_ones(1, x.shape[0])
-    return _product(ones, matrix(x), None, None, _SUM[x.dtype]).squeeze(0)
+_ROWS: dict[str, tuple[Serve, tuple[None, ...]]] = {}
 
 
 def _dims(x: Any, dim: Any) -> list[int]:
+    rank = x.dim()
     if dim is None or (not isinstance(dim, int) and len(dim) == 0):
-        return list(range(x.dim()))
-    return sorted(d % max(x.dim(), 1) for d in ([dim] if isinstance(dim, int) else dim))
+        return list(range(rank))
+    return sorted(d % max(rank, 1) for d in ([dim] if isinstance(dim, int) else dim))
 
 
-def _total(x: Any, dims: Sequence[int], keepdim: bool) -> Any:
-    """The sum over dimensions, in f32 (f64 of f64)."""
-    kept = [d for d in range(x.dim()) if d not in dims]
-    shape = [x.shape[d] for d in kept]
-    count = math.prod(x.shape[d] for d in dims)
-    if not x.numel():
-        total = x.new_zeros(shape, dtype=wide(x.dtype))
-    elif kept and dims and max(dims) < min(kept):  # down the leading dimensions
-        total = _column_sums(x.reshape(count, -1)).view(shape)
+def _reduced(name: str, x: Any, dim: Any, keepdim: bool, options: tuple[Any, ...]) -> Any:
+    """A reduction of the library over dimensions, wherever they are: with the same bits."""
+    rank = x.dim()
+    if rank and (dim == -1 or dim == [-1]) and not keepdim:
+        return _rows(name, x, options=options)
+    dims = _dims(x, dim) if rank else []
+    shape, kept = x.shape, [d for d in range(rank) if d not in dims]
+    count, left = math.prod(shape[d] for d in dims), [shape[d] for d in kept]
+    columns = f"{name}_columns"
+    if not dims and rank:
+        y = _rows(name, x.unsqueeze(-1), options=options)
+    elif dims == list(range(rank - len(dims), rank)):
+        y = _rows(name, x.reshape(*left, count), options=options)
+    elif columns in OPS and dims == list(range(dims[0], dims[-1] + 1)):
+        outer = math.prod(shape[: dims[0]])
+        y = _rows(columns, x.reshape(outer, count, -1), options=options).view(left)
     else:
-        total = _row_sums(x.permute(*kept, *dims).reshape(-1, count)).view(shape)
-    if keepdim:
-        total = total.view([1 if d in dims else x.shape[d] for d in range(x.dim())])
-    return total
+        y = _rows(name, x.permute(*kept, *dims).reshape(*left, count), options=options)
+    return y.view([1 if d in dims else shape[d] for d in range(rank)]) if keepdim else y
 
 
-def _sum(tier: str, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    wanted = dtype or x.dtype
-    if wanted not in NAMES:
-        return NotImplemented
-    x = x if x.dtype in NAMES else x.to(wanted)
-    if x.dtype is not torch.float64 and wanted is torch.float64:
-        x = x.to(wanted)
-    return _total(x, _dims(x, dim), keepdim).to(wanted)
+def _adding(name: str) -> Serve:
+    def serve(
+        tier: str, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    ) -> Any:
+        if dtype is None or dtype is x.dtype:
+            return _reduced(name, x, dim, keepdim, (None,)) if x.dtype in NAMES else NotImplemented
+        if dtype not in NAMES:
+            return NotImplemented
+        if x.dtype not in NAMES or dtype is not wide(x.dtype):
+            x = x.to(dtype)
+        return _reduced(name, x, dim, keepdim, (NAMES[dtype],))
+
+    return serve
 
 
-def _mean(tier: str, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    total = _sum(tier, x, dim, keepdim, dtype=wide(dtype or x.dtype))
-    count = math.prod(x.shape[d] for d in _dims(x, dim))
-    return total if total is NotImplemented else (total / count).to(dtype or x.dtype)
+def _spread(name: str) -> Serve:
+    """The variance or standard deviation."""
+
+    def serve(
+        tier: str, x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+    ) -> Any:
+        if x.dtype not in NAMES:
+            return NotImplemented
+        less = 1.0 if correction is None else float(correction)
+        return _reduced(name, x, dim, keepdim, (less, None))
+
+    return serve
 
 
-def _var_mean(
-    tier: str, x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False
-) -> Any:
-    dims = _dims(x, dim)
-    count = math.prod(x.shape[d] for d in dims)
-    wanted = wide(x.dtype)
-    mean = _mean(tier, x, dim, True, dtype=wanted)
-    if mean is NotImplemented:
-        return mean
-    apart = x.to(wanted) - mean
-    rest = max(count - (1 if correction is None else correction), 0)
-    var = _total(apart * apart, dims, keepdim) / rest
-    return var.to(x.dtype), mean.view(var.shape).to(x.dtype)
+def _with_mean(name: str) -> Serve:
+    spread, mean = _spread(name), _adding("mean")
 
+    def serve(
+        tier: str, x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+    ) -> Any:
+        found = spread(tier, x, dim, correction=correction, keepdim=keepdim)
+        return found if found is NotImplemented else (found, mean(tier, x, dim, keepdim))
 
-def _var(tier: str, *args: Any, **options: Any) -> Any:
-    found = _var_mean(tier, *args, **options)
-    return found if found is NotImplemented else found[0]
-
-
-def _std(tier: str, *args: Any, **options: Any) -> Any:
-    found = _std_mean(tier, *args, **options)
-    return found if found is NotImplemented else found[0]
-
-
-def _std_mean(tier: str, *args: Any, **options: Any) -> Any:
-    found = _var_mean(tier, *args, **options)
-    return found if found is NotImplemented else (found[0].sqrt(), found[1])
+    return serve
 
 
 def _vector_norm(
@@ -223,74 +224,73 @@ def _vector_norm(
 ) -> Any:
     if ord not in (1, 2) or x.dtype not in NAMES:
         return NotImplemented
-    wanted = wide(dtype or x.dtype)
-    x32 = x.to(wanted)
-    total = _total(x32 * x32 if ord == 2 else x32.abs(), _dims(x, dim), keepdim)
+    x = x.to(wide(dtype or x.dtype))
+    total = _reduced("sum", x * x if ord == 2 else x.abs(), dim, keepdim, (None,))
     return (total.sqrt() if ord == 2 else total).to(dtype or x.dtype)
 
 
-# -- softmax --------------------------------------------------------------------------------
-def _last(x: Any, dim: int) -> Any:
-    """x with dimension ``dim`` last, in f32 (f64 of f64)."""
-    return x.movedim(dim, -1).to(wide(x.dtype))
-
-
-def _alone(x: torch.Tensor, dim: int) -> bool:
-    return x.dim() == 0 or bool(dim % x.dim() == x.dim() - 1 and x.shape[-1] <= WARP)
-
-
-def _softmax_of(log: bool) -> Serve:
+def _softmax(name: str) -> Serve:
     def serve(tier: str, x: Any, dim: int, half_to_float: bool) -> Any:
-        if x.dtype not in NAMES or x.dtype is torch.float64:
+        if x.dtype not in NAMES:
             return NotImplemented
-        if _alone(x, dim):
-            return ALONE
-        row = _last(x, dim).contiguous()
-        if log:
-            y = row - ops.logsumexp(row).unsqueeze(-1)
-        else:
-            e = (row - row.amax(-1, keepdim=True)).exp_()
-            y = e / _total(e, [row.dim() - 1], True)
-        return y.movedim(-1, dim).to(torch.float32 if half_to_float else x.dtype)
+        options = ("float32" if half_to_float else None,)
+        rank = x.dim()
+        if dim == -1 or dim == rank - 1:
+            return _rows(name, x, options=options)
+        if rank == 0:
+            return _rows(name, x.view(1), options=options).view(())
+        return _rows(name, x.movedim(dim, -1), options=options).movedim(-1, dim).contiguous()
 
     return serve
 
 
-def _softmax_backward_of(log: bool) -> Serve:
+def _softmax_backward(name: str) -> Serve:
     def serve(tier: str, dy: Any, y: Any, dim: int, input_dtype: Any) -> Any:
-        if y.dtype not in NAMES or y.dtype is torch.float64:
+        if y.dtype not in NAMES or dy.dtype is not y.dtype:
             return NotImplemented
-        if _alone(y, dim):
-            return ALONE
-        g, p = _last(dy, dim), _last(y, dim)
-        if log:
-            dx = g - p.exp() * _total(g, [g.dim() - 1], True)
+        rank = y.dim()
+        if dim == -1 or dim == rank - 1:
+            dx = _rows(name, dy, y, options=(None,))
+        elif rank == 0:
+            dx = _rows(name, dy.view(1), y.view(1), options=(None,)).view(())
         else:
-            dx = (g - _total(g * p, [g.dim() - 1], True)) * p
-        return dx.movedim(-1, dim).to(input_dtype)
+            dx = _rows(name, dy.movedim(dim, -1), y.movedim(dim, -1), options=(None,))
+            dx = dx.movedim(-1, dim).contiguous()
+        return dx if dx.dtype is input_dtype else dx.to(input_dtype)
 
     return serve
 
 
 # -- norms ----------------------------------------------------------------------------------
 def _flat(x: Any, shape: Sequence[int]) -> Any:
-    """x [..., *shape] as rows, in f32 (f64 of f64)."""
-    return x.reshape(-1, math.prod(shape)).to(wide(x.dtype))
+    """x [..., *shape] with its last dimensions as one."""
+    return x if len(shape) == 1 else x.reshape(*x.shape[: x.dim() - len(shape)], -1)
+
+
+def _vector(weight: Any) -> Any:
+    return weight if weight is None or weight.dim() == 1 else weight.reshape(-1)
+
+
+def _outer(x: Any, shape: Sequence[int]) -> list[int]:
+    return [*x.shape[: x.dim() - len(shape)], *[1] * len(shape)]
 
 
 def _layer_norm(tier: str, x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-    rows = _flat(x, shape)
-    if not rows.numel() or rows.dtype is torch.float64:
+    if x.dtype not in NAMES:
         return NotImplemented
-    width = rows.shape[1]
-    mean = _row_sums(rows).unsqueeze(1) / width
-    apart = rows - mean
-    rstd = (_row_sums(apart * apart).unsqueeze(1) / width + eps).rsqrt()
-    y = (apart * rstd).view(x.shape)
-    y = y if weight is None else y * weight
-    y = y if bias is None else y + bias
-    outer = (*x.shape[: x.dim() - len(shape)], *[1] * len(shape))
-    return y.to(x.dtype), mean.view(outer), rstd.view(outer)
+    y, mean, scale = _rows(
+        "native_layer_norm", _flat(x, shape), _vector(weight), _vector(bias), options=(eps, None)
+    )
+    outer = _outer(x, shape)
+    return y if len(shape) == 1 else y.view(x.shape), mean.view(outer), scale.view(outer)
+
+
+def _rms_norm(tier: str, x: Any, shape: Any, weight: Any, eps: Any) -> Any:
+    if x.dtype not in NAMES:
+        return NotImplemented
+    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    y, scale = _rows("native_rms_norm", _flat(x, shape), _vector(weight), options=(eps, None))
+    return y if len(shape) == 1 else y.view(x.shape), scale.view(_outer(x, shape))
 
 
 def _layer_norm_backward(
@@ -304,72 +304,117 @@ def _layer_norm_backward(
     bias: Any,
     mask: Any,
 ) -> Any:
-    rows, g = _flat(x, shape), _flat(dy, shape)
-    if not rows.numel() or rows.dtype is torch.float64:
+    if x.dtype not in NAMES:
         return NotImplemented
-    width = rows.shape[1]
-    rstd = rstd.reshape(-1, 1).to(rows.dtype)
-    hat = (rows - mean.reshape(-1, 1).to(rows.dtype)) * rstd
+    rows, g = _flat(x, shape), _flat(dy, shape)
+    mean, rstd = mean.reshape(rows.shape[:-1]), rstd.reshape(rows.shape[:-1])
     dx = dw = db = None
     if mask[0]:
-        gw = g if weight is None else g * weight.reshape(1, -1)
-        part = _row_sums(gw).unsqueeze(1) / width
-        along = _row_sums(gw * hat).unsqueeze(1) / width
-        dx = ((gw - part - hat * along) * rstd).view(x.shape).to(x.dtype)
-    if mask[1] and weight is not None:
-        dw = _column_sums(g * hat).view(weight.shape).to(weight.dtype)
-    if mask[2] and bias is not None:
-        db = _column_sums(g).view(bias.shape).to(bias.dtype)
-    return dx, dw, db
-
-
-def _rms_norm(tier: str, x: Any, shape: Any, weight: Any, eps: Any) -> Any:
-    rows = _flat(x, shape)
-    if not rows.numel() or rows.dtype is torch.float64:
-        return NotImplemented
-    eps = torch.finfo(x.dtype).eps if eps is None else eps
-    rstd = (_row_sums(rows * rows).unsqueeze(1) / rows.shape[1] + eps).rsqrt()
-    y = (rows * rstd).view(x.shape)
-    y = y if weight is None else y * weight
-    outer = (*x.shape[: x.dim() - len(shape)], *[1] * len(shape))
-    return y.to(x.dtype), rstd.view(outer)
+        given = g, rows, _vector(weight), mean, rstd
+        dx = _rows("native_layer_norm_backward", *given, options=(None,)).view(x.shape)
+    need_w, need_b = mask[1] and weight is not None, mask[2] and bias is not None
+    if need_w or need_b:
+        like = weight if need_w else bias
+        out = None if like.dtype is x.dtype else NAMES[wide(x.dtype)]
+        dw, db = _rows("layer_norm_wgrad", g, rows, mean, rstd, options=(out,))
+    dw = dw.view(weight.shape).to(weight.dtype) if need_w else None
+    return dx, dw, db.view(bias.shape).to(bias.dtype) if need_b else None
 
 
 def _rms_norm_backward(
     tier: str, dy: Any, x: Any, shape: Any, rstd: Any, weight: Any, mask: Any
 ) -> Any:
-    rows, g = _flat(x, shape), _flat(dy, shape)
-    if not rows.numel() or rows.dtype is torch.float64:
+    if x.dtype not in NAMES:
         return NotImplemented
-    rstd = rstd.reshape(-1, 1).to(rows.dtype)
-    hat = rows * rstd
+    rows, g = _flat(x, shape), _flat(dy, shape)
+    rstd = rstd.reshape(rows.shape[:-1])
     dx = dw = None
     if mask[0]:
-        gw = g if weight is None else g * weight.reshape(1, -1)
-        along = _row_sums(gw * hat).unsqueeze(1) / rows.shape[1]
-        dx = ((gw - hat * along) * rstd).view(x.shape).to(x.dtype)
+        given = g, rows, _vector(weight), rstd
+        dx = _rows("native_rms_norm_backward", *given, options=(None,)).view(x.shape)
     if mask[1] and weight is not None:
-        dw = _column_sums(g * hat).view(weight.shape).to(weight.dtype)
+        out = None if weight.dtype is x.dtype else NAMES[wide(x.dtype)]
+        dw = _rows("rms_norm_wgrad", g, rows, rstd, options=(out,))
+        dw = dw.view(weight.shape).to(weight.dtype)
     return dx, dw
 
 
-# -- order ----------------------------------------------------------------------------------
-def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
+# -- order, indices ---------------------------------------------------------------------------
+def _sort(
+    tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True
+) -> Any:
     """Of equals the first comes first, whichever kernel sorts."""
     return ALONE if stable else torch.sort(x, stable=True, dim=dim, descending=descending)
 
 
 def _topk(
-    tier: str, x: Any, k: int, dim: int = -1, largest: bool = True, order: bool = True
+    tier: str, x: Any, k: int, dim: int = -1, largest: bool = True, ordered: bool = True
 ) -> Any:
-    """The head of a stable sort: of equals the first ones are taken, whichever kernel sorts."""
-    values, indices = torch.sort(x, stable=True, dim=dim, descending=largest)
+    """Of equals the first ones are taken. Where there is no kernel, the head of a stable sort."""
     if k > (x.shape[dim] if x.dim() else 1):
         return NotImplemented
-    return tuple(t.narrow(dim, 0, k).contiguous() if t.dim() else t for t in (values, indices))
+    if 0 < k <= K_MAX and x.dim() and x.dtype in _SELECTED:
+        if dim in (-1, x.dim() - 1):
+            return _rows("topk", x, options=(k, largest))
+        found = _rows("topk", x.movedim(dim, -1), options=(k, largest))
+    else:
+        values, indices = torch.sort(x, stable=True, dim=dim, descending=largest)
+        if not x.dim():
+            return values, indices
+        found = tuple(t.movedim(dim, -1)[..., :k] for t in (values, indices))
+    return tuple(t.movedim(-1, dim).contiguous() for t in found)
 
 
-def _index_put(
+_SELECTED = {torch.float32, torch.bfloat16, torch.float16, torch.int32}
+
+
+def _cumsum(tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
+    x = x if dtype is None else x.to(dtype)
+    if x.dtype not in NAMES or not x.dim():
+        return NotImplemented
+    if dim in (-1, x.dim() - 1):
+        return _rows("cumsum", x, options=(False, False))
+    found = _rows("cumsum", x.movedim(dim, -1), options=(False, False))
+    return found.movedim(-1, dim).contiguous()
+
+
+def _embedding_backward(
+    tier: str, dy: Any, indices: Any, count: int, padding: int, by_frequency: bool
+) -> Any:
+    if by_frequency or dy.dtype not in NAMES:
+        return NotImplemented
+    return _rows("embedding_backward", dy, indices, options=(count, padding if padding >= 0 else None))
+
+
+def _added_rows(x: Any, index: Any, source: Any) -> Any:
+    """x [V, I], to whose rows those of ``source`` [K, I] are added, in their order."""
+    index = torch.where(index < 0, index + x.shape[0], index)
+    return _rows("index_add", x, index, source)
+
+
+def _index_add(tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    if x.dim() == 0 or x.dtype not in NAMES or source.dtype is not x.dtype:
+        return NotImplemented
+    source = source if alpha == 1 else source * alpha
+    rows, of = x.movedim(dim, 0), source.movedim(dim, 0)
+    width = rows[0].numel() if len(rows) else 1
+    y = _added_rows(rows.reshape(-1, width), index.reshape(-1), of.reshape(-1, width))
+    return y.view(rows.shape).movedim(0, dim).contiguous()
+
+
+def _scatter_add(tier: str, x: Any, dim: int, index: Any, source: Any) -> Any:
+    if x.dim() == 0 or x.dtype not in NAMES or source.dtype is not x.dtype:
+        return NotImplemented
+    place, step, dim = torch.zeros_like(index), 1, dim % x.dim()
+    for d in reversed(range(x.dim())):
+        along = [-1 if i == d else 1 for i in range(x.dim())]
+        at = index if d == dim else torch.arange(index.shape[d], device=x.device).view(along)
+        place, step = place + at * step, step * x.shape[d]
+    part = source[tuple(slice(n) for n in index.shape)]
+    return _added_rows(x.reshape(-1, 1), place.reshape(-1), part.reshape(-1, 1)).view(x.shape)
+
+
+def _index_put_(
     tier: str,
     x: Any,
     indices: Any,
@@ -377,10 +422,29 @@ def _index_put(
     accumulate: bool = False,
     unsafe: bool = False,
 ) -> Any:
-    """Values put in their places; whether sums of those that share a place read the batch's size is
-    not known.
-    """
-    return NotImplemented if accumulate else ALONE
+    """Values put in their places; those that share a place are added in their order."""
+    if not accumulate:
+        return ALONE
+    given = [i for i in indices if i is not None]
+    if (
+        x.dtype not in NAMES
+        or values.dtype is not x.dtype
+        or not given
+        or any(i is None for i in indices[: len(given)])
+        or any(i.dtype not in (torch.int64, torch.int32) for i in given)
+    ):
+        return NotImplemented
+    place = torch.zeros((), dtype=torch.int64, device=x.device)
+    for size, at in zip(x.shape, given, strict=False):
+        place = place * size + torch.where(at < 0, at + size, at)
+    count = math.prod(x.shape[: len(given)])
+    rest = x.shape[len(given) :]
+    source = values.expand(*place.shape, *rest)
+    width = math.prod(rest)
+    y = _added_rows(
+        x.reshape(count, width), place.reshape(-1), source.reshape(place.numel(), width)
+    )
+    return x.copy_(y.view(x.shape))
 
 
 # -- attention ------------------------------------------------------------------------------
@@ -450,19 +514,19 @@ SERVED: Final[dict[str, Serve]] = {
     "dot": _dot,
     "vdot": _dot,
     "_grouped_mm": _grouped_mm,
-    "sum": _sum,
-    "sum.dim_IntList": _sum,
-    "mean": _mean,
-    "mean.dim": _mean,
-    "var.correction": _var,
-    "var_mean.correction": _var_mean,
-    "std.correction": _std,
-    "std_mean.correction": _std_mean,
+    "sum": _adding("sum"),
+    "sum.dim_IntList": _adding("sum"),
+    "mean": _adding("mean"),
+    "mean.dim": _adding("mean"),
+    "var.correction": _spread("var"),
+    "std.correction": _spread("std"),
+    "var_mean.correction": _with_mean("var"),
+    "std_mean.correction": _with_mean("std"),
     "linalg_vector_norm": _vector_norm,
-    "_softmax": _softmax_of(log=False),
-    "_log_softmax": _softmax_of(log=True),
-    "_softmax_backward_data": _softmax_backward_of(log=False),
-    "_log_softmax_backward_data": _softmax_backward_of(log=True),
+    "_softmax": _softmax("softmax"),
+    "_log_softmax": _softmax("log_softmax"),
+    "_softmax_backward_data": _softmax_backward("softmax_backward"),
+    "_log_softmax_backward_data": _softmax_backward("log_softmax_backward"),
     "native_layer_norm": _layer_norm,
     "native_layer_norm_backward": _layer_norm_backward,
     "_fused_rms_norm": _rms_norm,
@@ -470,7 +534,11 @@ SERVED: Final[dict[str, Serve]] = {
     "sort": _sort,
     "sort.stable": _sort,
     "topk": _topk,
-    "_index_put_impl_": _index_put,
+    "cumsum": _cumsum,
+    "embedding_dense_backward": _embedding_backward,
+    "index_add": _index_add,
+    "scatter_add": _scatter_add,
+    "_index_put_impl_": _index_put_,
 }
 """Operators of ATen, functional forms, and what serves them."""
 

@@ -51,7 +51,7 @@ REASONS: Final[dict[str, str]] = {
         softplus_backward softshrink softshrink_backward threshold threshold_ threshold_backward
     """,
     PIECES: "mse_loss smooth_l1_loss huber_loss binary_cross_entropy",
-    WHOLE: "nll_loss_forward embedding_dense_backward",
+    WHOLE: "nll_loss_forward",
     HOST: "_assert_async _functional_assert_async _fused_sdp_choice is_set_to record_stream",
 }
 """Operators by the reason why they need no serving: all overloads."""

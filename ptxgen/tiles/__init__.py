@@ -12,10 +12,12 @@ from functools import partial
 
 from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec, Key, Route, RouteTable
-from ptxgen.tiles import gemm, int4, nf4, rows
+from ptxgen.tiles import columns, gemm, int4, nf4, rows
 from ptxgen.tiles.lazy import Filled, Lazy
 
-TABLES: Lazy[Key, RouteTable] = Lazy({**gemm.TABLES, **int4.TABLES, **nf4.TABLES, **rows.TABLES})
+TABLES: Lazy[Key, RouteTable] = Lazy(
+    {**gemm.TABLES, **int4.TABLES, **nf4.TABLES, **rows.TABLES, **columns.TABLES}
+)
 
 
 def _routes(key: Key) -> tuple[Route, ...]:

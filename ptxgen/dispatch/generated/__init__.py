@@ -6,6 +6,7 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 TABLES: dict[tuple[str, ...], str] = {
+    ("columns",): "columns",
     ("int4", "rcr", "s4"): "int4_rcr_s4",
     ("int4", "rcr", "u4"): "int4_rcr_u4",
     ("int4", "rrr", "s4"): "int4_rrr_s4",

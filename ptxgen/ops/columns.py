@@ -42,6 +42,8 @@ def problem(
     formula's inputs, and ``out_`` with those of its results.
     """
     outer, n, inner = sizes
+    if outer * -(-inner // 32) > DIM_MAX:
+        raise ShapeError(f"{label}: there are {outer} times {inner} columns; takes at most 2^36")
     wide, unit = item(formula), ALIGN_MAX
     told: list[tuple[str, int | float]] = []
     for name, view in matrices.items():

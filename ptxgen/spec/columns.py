@@ -63,6 +63,7 @@ SPACE = Space(
         ("SMS", Between(1, SMS_MAX)),
     ),
     derived=(("LEAVES", ceil_div(N, rowwise.LEAF)),),
+    within=OUTER * ceil_div(INNER, WARP) <= GRID_MAX,
 )
 ITEMSIZE = {"bool": 1, "f16": 2, "bf16": 2, "f32": 4, "i32": 4, "f64": 8, "i64": 8}
 PARTS = ("whole", "leaves", "join")
@@ -147,6 +148,11 @@ class ColumnsSpec(KernelSpec):
     @property
     def threads(self) -> int:
         return self.warps * WARP
+
+    @property
+    def resident(self) -> int:
+        """CTAs that an SM is to hold: by it the compiler gives out registers."""
+        return 1 if self.threads > 256 or 4 * state(self.formula) * self.columns > 128 else 2
 
     @cached_property
     def formula(self) -> Formula:

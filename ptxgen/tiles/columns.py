@@ -30,7 +30,7 @@ def _columns() -> RouteTable:
             Route(split(16), several & (wide < SMS * 2) & (wide * LEAVES >= SMS), "long columns"),
             Route(split(4), several & (wide < SMS * 2), "few long columns"),
             Route(split(0), several & (narrow < SMS * 2), "few long columns at odd addresses"),
-            Route(whole(16, 1), (wide >= SMS * 16) | (N <= 64), "a warp has whole columns"),
+            Route(whole(8, 1), (wide >= SMS * 16) | (N <= 64), "a warp has whole columns"),
             Route(whole(16, 8), wide >= SMS, "warps share columns"),
             Route(whole(4, 32, 32), TRUE, "few short columns: a warp has a lane"),
             Route(whole(0, 1), (narrow >= SMS * 16) | (N <= 64), "columns at odd addresses"),

@@ -68,12 +68,12 @@ def candidates(
         return
     # 3: a warp has whole columns
     if (
-        outer * -(-(inner * item) // 4096) * 1 <= 2147483647 and align >= 16 and item <= 16
+        outer * -(-(inner * item) // 2048) * 1 <= 2147483647 and align >= 8 and item <= 8
         and (sms * 16 <= outer * -(-(inner * item) // 512) or n <= 64)
     ):
         choice = Choice(
-            3, ("columns_whole_sum_columns_ecea2a_16x1_6209dd",),
-            (outer * -(-(inner * item) // 4096) * 1,), (),
+            3, ("columns_whole_sum_columns_ecea2a_8x1_58909c",),
+            (outer * -(-(inner * item) // 2048) * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -15,8 +15,9 @@ def _columns() -> RouteTable:
     listed = (("sum_columns", ("bf16",), "bf16"), ("layer_norm_wgrad", ("bf16", "bf16", "f32", "f32"), "bf16"))
     variants = tuple(variant(n, REDUCTIONS[n].formula(dtypes, out)) for n, dtypes, out in listed)
 
-    def split(width: int) -> tuple[ColumnsSpec, ...]:
-        return tuple(ColumnsSpec(p, w, s, dtype=variants[0]) for p, w, s in (("leaves", width, 8), ("join", 0, 1)))
+    def split(width: int, share: int) -> tuple[ColumnsSpec, ...]:
+        leaves = ColumnsSpec("leaves", width, share, share, variants[0])
+        return leaves, ColumnsSpec("join", dtype=variants[0])
 
     def whole(width: int, share: int, warps: int = 8) -> tuple[ColumnsSpec, ...]:
         return (ColumnsSpec("whole", width, share, warps, variants[0]),)
@@ -27,9 +28,13 @@ def _columns() -> RouteTable:
     return RouteTable(
         SPACE,
         (
-            Route(split(16), several & (wide < SMS * 2) & (wide * LEAVES >= SMS), "long columns"),
-            Route(split(4), several & (wide < SMS * 2), "few long columns"),
-            Route(split(0), several & (narrow < SMS * 2), "few long columns at odd addresses"),
+            Route(
+                split(16, 8),
+                several & (wide < SMS * 2) & (wide * LEAVES >= SMS) & (INNER * ITEM >= 256),
+                "long columns",
+            ),
+            Route(split(4, 32), several & (wide < SMS * 2), "few long columns"),
+            Route(split(0, 8), several & (narrow < SMS * 2), "few long columns at odd addresses"),
             Route(whole(8, 1), (wide >= SMS * 16) | (N <= 64), "a warp has whole columns"),
             Route(whole(16, 8), wide >= SMS, "warps share columns"),
             Route(whole(4, 32, 32), TRUE, "few short columns: a warp has a lane"),

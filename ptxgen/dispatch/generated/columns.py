@@ -20,7 +20,7 @@ def candidates(
         and outer * inner * leaves * state <= 268435456 and align >= 16 and item <= 16
         and -(-(outer * inner) // 32) <= 2147483647 and leaves >= 2
         and outer * -(-(inner * item) // 512) < sms * 2
-        and sms <= outer * -(-(inner * item) // 512) * leaves
+        and sms <= outer * -(-(inner * item) // 512) * leaves and inner * item >= 256
     ):
         choice = Choice(
             0,
@@ -42,7 +42,7 @@ def candidates(
         choice = Choice(
             1,
             (
-                "columns_leaves_sum_columns_ecea2a_4x8_5d42d7",
+                "columns_leaves_sum_columns_ecea2a_4x32_02b898",
                 "columns_join_sum_columns_ecea2a_0x1_faf20f",
             ), (outer * -(-(inner * item) // 128) * leaves, -(-(outer * inner) // 32)),
             (outer * inner * leaves * state,),

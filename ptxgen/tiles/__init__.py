@@ -12,11 +12,19 @@ from functools import partial
 
 from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec, Key, Route, RouteTable
-from ptxgen.tiles import columns, gemm, int4, moves, nf4, rows
+from ptxgen.tiles import columns, gemm, int4, moves, nf4, rows, scan
 from ptxgen.tiles.lazy import Filled, Lazy
 
 TABLES: Lazy[Key, RouteTable] = Lazy(
-    {**gemm.TABLES, **int4.TABLES, **nf4.TABLES, **rows.TABLES, **columns.TABLES, **moves.TABLES}
+    {
+        **gemm.TABLES,
+        **int4.TABLES,
+        **nf4.TABLES,
+        **rows.TABLES,
+        **columns.TABLES,
+        **moves.TABLES,
+        **scan.TABLES,
+    }
 )
 
 

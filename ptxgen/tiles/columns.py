@@ -33,7 +33,7 @@ def _columns() -> RouteTable:
                 several & (wide < SMS * 2) & (wide * LEAVES >= SMS) & (INNER * ITEM >= 256),
                 "long columns",
             ),
-            Route(split(4, 32), several & (wide < SMS * 2), "few long columns"),
+            Route(split(4, 16), several & (wide < SMS * 2), "few long columns"),
             Route(split(0, 8), several & (narrow < SMS * 2), "few long columns at odd addresses"),
             Route(whole(8, 1), (wide >= SMS * 16) | (N <= 64), "a warp has whole columns"),
             Route(whole(16, 8), wide >= SMS, "warps share columns"),

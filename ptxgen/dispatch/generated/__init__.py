@@ -27,6 +27,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("NT", "rows", "f64", "simt"): "nt_rows_f64_simt",
     ("NT", "rows", "half", "simt"): "nt_rows_half_simt",
     ("NT", "rows", "half", "tc"): "nt_rows_half_tc",
+    ("scan",): "scan",
     ("scatter",): "scatter",
     ("scatter", "old"): "scatter_old",
     ("TN", "batch", "f32", "simt"): "tn_batch_f32_simt",

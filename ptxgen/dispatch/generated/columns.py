@@ -42,7 +42,7 @@ def candidates(
         choice = Choice(
             1,
             (
-                "columns_leaves_sum_columns_ecea2a_4x32_02b898",
+                "columns_leaves_sum_columns_ecea2a_4x16_2dfdb7",
                 "columns_join_sum_columns_ecea2a_0x1_faf20f",
             ), (outer * -(-(inner * item) // 128) * leaves, -(-(outer * inner) // 32)),
             (outer * inner * leaves * state,),

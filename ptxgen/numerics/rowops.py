@@ -149,11 +149,6 @@ def wanted_dtype(dtype: Any) -> str:
     return name_of(dtype, "out_dtype", SHORT)
 
 
-def known(variant: str) -> bool:
-    """Whether ``variant`` is one of an operation of the table."""
-    return variant.partition(" ")[0] in TABLE
-
-
 @cache
 def formula(variant: str) -> Formula:
     """What a variant computes. Raises SpecError for an unknown one."""

@@ -162,8 +162,9 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 
     routes = routes_by_name()
     table = TABLES[problem.table]
-    if problem.dtype not in table.dtypes and table.serves(problem.dtype):
-        routes = routes | _routes(problem.table, problem.dtype)
+    if table.opened and problem.dtype not in table.dtypes:  # its kernels are listed nowhere
+        own = (route.of(problem.dtype) for route in table.routes)
+        routes = {**routes, **{r.name: (r, problem.table, problem.dtype) for r in own}}
     if kernel in SPECS and kernel not in routes:
         names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
         raise OptionError(
@@ -209,16 +210,12 @@ def routes_by_name() -> dict[str, tuple[Route, Key, str]]:
 
 @cache
 def _by_name(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
-    found: dict[str, tuple[Route, Key, str]] = {}
-    for key in tables:
-        for dtype in TABLES[key].dtypes:
-            found |= _routes(key, dtype)
-    return found
-
-
-def _routes(key: Key, dtype: str) -> dict[str, tuple[Route, Key, str]]:
-    twins = (route.of(dtype) for route in TABLES[key].named.values())
-    return {twin.name: (twin, key, dtype) for twin in twins}
+    return {
+        twin.name: (twin, key, dtype)
+        for key in tables
+        for dtype in TABLES[key].dtypes
+        for twin in (route.of(dtype) for route in TABLES[key].named.values())
+    }
 
 
 def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -172,23 +172,18 @@ class RouteTable:
     """The routes of one kind of problems, in order.
 
     ``dtypes``: those it serves. The routes are written for the first; those for the others are
-    their twins (:meth:`Route.of`), alike but for what the kernels read and write. ``more``: which
-    others it serves as well, whose kernels are made when they are first needed; those of ``dtypes``
-    then stand for them where kernels are listed, recorded and tested.
+    their twins (:meth:`Route.of`), alike but for what the kernels read and write. ``opened``: it
+    also serves others, whose kernels nobody lists: they are made when they are first asked for.
     """
 
     space: Space
     routes: tuple[Route, ...]
     dtypes: tuple[str, ...] = ("f32",)
-    more: Callable[[str], bool] | None = None
+    opened: bool = False
 
     def __post_init__(self) -> None:
         if not self.routes or not self.dtypes:
             raise SpecError(f"a table of {self.space.name!r} has no routes, or serves no dtype")
-
-    def serves(self, dtype: str) -> bool:
-        """Whether problems of ``dtype`` are among those it serves."""
-        return dtype in self.dtypes or (self.more is not None and self.more(dtype))
 
     @cached_property
     def named(self) -> dict[str, Route]:

@@ -26,8 +26,7 @@ from typing import Any, ClassVar, Self
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
 from ptxgen.numerics import rowops, rowwise
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.formula import STORED
-from ptxgen.numerics.formula import Formula, Input, Node, Output
+from ptxgen.numerics.formula import STORED, Formula, Input, Node, Output
 from ptxgen.numerics.rowwise import BRANCH, GROUP, LANES, LEAF
 from ptxgen.numerics.rowwise import ROWS as CONTRACT
 from ptxgen.spec import formula as cuda

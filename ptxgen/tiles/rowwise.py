@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxgen.expr import TRUE
-from ptxgen.numerics import rowops
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.rowwise import HELD, SPACE, RowSpec
 
@@ -40,7 +39,7 @@ def _rows() -> RouteTable:
             Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),
         ),
         SHOWN,
-        rowops.known,
+        opened=True,
     )
 
 

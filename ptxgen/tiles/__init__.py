@@ -12,7 +12,7 @@ from functools import partial
 
 from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec, Key, Route, RouteTable
-from ptxgen.tiles import columns, gemm, int4, moves, nf4, rows, rowwise, scan
+from ptxgen.tiles import columns, gemm, int4, moves, nf4, rows, rowwise, scan, select
 from ptxgen.tiles.lazy import Filled, Lazy
 
 TABLES: Lazy[Key, RouteTable] = Lazy(
@@ -25,6 +25,7 @@ TABLES: Lazy[Key, RouteTable] = Lazy(
         **columns.TABLES,
         **moves.TABLES,
         **scan.TABLES,
+        **select.TABLES,
     }
 )
 

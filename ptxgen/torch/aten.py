@@ -18,7 +18,7 @@ import torch
 
 from ptxgen.errors import ShapeError
 from ptxgen.numerics.select import K_MAX
-from ptxgen.ops import OPS
+from ptxgen.ops import columns, moves, rowwise, scan, select
 from ptxgen.ops.forward import run as _linear
 from ptxgen.ops.product import run as _product
 from ptxgen.ops.run import caller
@@ -36,6 +36,7 @@ Serve = Callable[..., Any]
 
 ALONE: Final = object()
 """Returned where PyTorch's own kernel computes each row by itself."""
+
 
 # -- products -------------------------------------------------------------------------------
 def _multiply(tier: str, a: Any, b: Any, dtype: Any = None) -> Any:
@@ -135,7 +136,7 @@ def _rows(name: str, *tensors: Any, options: tuple[Any, ...] = ()) -> Any:
     """An operation over rows of the library; operands that no kernel reads are copied."""
     call = _ROWS.get(name)
     if call is None:
-        op = OPS[name]
+        op = next(each.OPS[name] for each in _HOMES if name in each.OPS)
         call = _ROWS[name] = caller(op), (None,) * len(op.signature.results)
     run, outs = call
     try:
@@ -147,6 +148,7 @@ def _rows(name: str, *tensors: Any, options: tuple[Any, ...] = ()) -> Any:
         return run(*plain, *outs, None, (*options, None))
 
 
+_HOMES = rowwise, columns, moves, scan, select
 _ROWS: dict[str, tuple[Serve, tuple[None, ...]]] = {}
 
 
@@ -165,14 +167,14 @@ def _reduced(name: str, x: Any, dim: Any, keepdim: bool, options: tuple[Any, ...
     dims = _dims(x, dim) if rank else []
     shape, kept = x.shape, [d for d in range(rank) if d not in dims]
     count, left = math.prod(shape[d] for d in dims), [shape[d] for d in kept]
-    columns = f"{name}_columns"
+    downward = f"{name}_columns"
     if not dims and rank:
         y = _rows(name, x.unsqueeze(-1), options=options)
     elif dims == list(range(rank - len(dims), rank)):
         y = _rows(name, x.reshape(*left, count), options=options)
-    elif columns in OPS and dims == list(range(dims[0], dims[-1] + 1)):
+    elif downward in columns.OPS and dims == list(range(dims[0], dims[-1] + 1)):
         outer = math.prod(shape[: dims[0]])
-        y = _rows(columns, x.reshape(outer, count, -1), options=options).view(left)
+        y = _rows(downward, x.reshape(outer, count, -1), options=options).view(left)
     else:
         y = _rows(name, x.permute(*kept, *dims).reshape(*left, count), options=options)
     return y.view([1 if d in dims else shape[d] for d in range(rank)]) if keepdim else y
@@ -340,9 +342,7 @@ def _rms_norm_backward(
 
 
 # -- order, indices ---------------------------------------------------------------------------
-def _sort(
-    tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True
-) -> Any:
+def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
     """Of equals the first comes first, whichever kernel sorts."""
     return ALONE if stable else torch.sort(x, stable=True, dim=dim, descending=descending)
 
@@ -383,7 +383,9 @@ def _embedding_backward(
 ) -> Any:
     if by_frequency or dy.dtype not in NAMES:
         return NotImplemented
-    return _rows("embedding_backward", dy, indices, options=(count, padding if padding >= 0 else None))
+    return _rows(
+        "embedding_backward", dy, indices, options=(count, padding if padding >= 0 else None)
+    )
 
 
 def _added_rows(x: Any, index: Any, source: Any) -> Any:

@@ -173,8 +173,8 @@ def _reduced(name: str, x: Any, dim: Any, keepdim: bool, options: tuple[Any, ...
     elif dims == list(range(rank - len(dims), rank)):
         y = _rows(name, x.reshape(*left, count), options=options)
     elif downward in columns.OPS and dims == list(range(dims[0], dims[-1] + 1)):
-        outer = math.prod(shape[: dims[0]])
-        y = _rows(downward, x.reshape(outer, count, -1), options=options).view(left)
+        outer, inner = math.prod(shape[: dims[0]]), math.prod(shape[dims[-1] + 1 :])
+        y = _rows(downward, x.reshape(outer, count, inner), options=options).view(left)
     else:
         y = _rows(name, x.permute(*kept, *dims).reshape(*left, count), options=options)
     return y.view([1 if d in dims else shape[d] for d in range(rank)]) if keepdim else y

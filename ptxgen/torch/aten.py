@@ -310,7 +310,9 @@ def _layer_norm_backward(
         return NotImplemented
     rows, g = _flat(x, shape), _flat(dy, shape)
     mean, rstd = mean.reshape(rows.shape[:-1]), rstd.reshape(rows.shape[:-1])
-    dx = dw = db = None
+    dx: Any = None
+    dw: Any = None
+    db: Any = None
     if mask[0]:
         given = g, rows, _vector(weight), mean, rstd
         dx = _rows("native_layer_norm_backward", *given, options=(None,)).view(x.shape)
@@ -330,7 +332,8 @@ def _rms_norm_backward(
         return NotImplemented
     rows, g = _flat(x, shape), _flat(dy, shape)
     rstd = rstd.reshape(rows.shape[:-1])
-    dx = dw = None
+    dx: Any = None
+    dw: Any = None
     if mask[0]:
         given = g, rows, _vector(weight), rstd
         dx = _rows("native_rms_norm_backward", *given, options=(None,)).view(x.shape)
@@ -383,9 +386,8 @@ def _embedding_backward(
 ) -> Any:
     if by_frequency or dy.dtype not in NAMES:
         return NotImplemented
-    return _rows(
-        "embedding_backward", dy, indices, options=(count, padding if padding >= 0 else None)
-    )
+    skipped = padding if padding >= 0 else None
+    return _rows("embedding_backward", dy, indices, options=(count, skipped))
 
 
 def _added_rows(x: Any, index: Any, source: Any) -> Any:

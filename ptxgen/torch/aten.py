@@ -162,8 +162,9 @@ def _dims(x: Any, dim: Any) -> list[int]:
 def _reduced(name: str, x: Any, dim: Any, keepdim: bool, options: tuple[Any, ...]) -> Any:
     """A reduction of the library over dimensions, wherever they are: with the same bits."""
     rank = x.dim()
-    if rank and (dim == -1 or dim == [-1]) and not keepdim:
-        return _rows(name, x, options=options)
+    if rank and (dim == -1 or dim == [-1]):
+        y = _rows(name, x, options=options)
+        return y.unsqueeze(-1) if keepdim else y
     dims = _dims(x, dim) if rank else []
     shape, kept = x.shape, [d for d in range(rank) if d not in dims]
     count, left = math.prod(shape[d] for d in dims), [shape[d] for d in kept]

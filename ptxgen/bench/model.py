@@ -1,6 +1,6 @@
 """``ptxgen bench model``: a small Llama, stock and in ``ptxgen.torch.batch_invariant``.
 
-Plain PyTorch with eager attention and random weights, so it runs wherever torch does. Before
+Plain PyTorch with random weights, so it runs wherever torch does. Before
 anything is timed, rows of logits and tokens of another batch size are compared, bit for bit.
 """
 
@@ -33,6 +33,8 @@ class Shape:
     length: int = 200
     new: int = 24
     dtype: str = "bf16"
+    attention: str = "eager"
+    """Written out in products and softmax, or "sdpa", one operator."""
 
 
 class Llama:
@@ -107,10 +109,15 @@ class Llama:
                     cache[i] = k, v
                 else:
                     cache.append((k, v))
-            k, v = (t.repeat_interleave(groups, 1) for t in (k, v))
-            scores = q @ k.transpose(-1, -2) * self.width**-0.5 + mask
-            weights = torch.softmax(scores, -1, dtype=torch.float32).to(x.dtype)
-            y = (weights @ v).transpose(1, 2).reshape(batch, length, -1)
+            if s.attention == "sdpa":
+                fused = functional.scaled_dot_product_attention
+                y = fused(q, k, v, is_causal=length > 1, enable_gqa=True)
+            else:
+                k, v = (t.repeat_interleave(groups, 1) for t in (k, v))
+                scores = q @ k.transpose(-1, -2) * self.width**-0.5 + mask
+                weights = torch.softmax(scores, -1, dtype=torch.float32).to(x.dtype)
+                y = weights @ v
+            y = y.transpose(1, 2).reshape(batch, length, -1)
             x = x + functional.linear(y, w["o"])
             y = self._rms(x, w["norm2"])
             gate = functional.silu(functional.linear(y, w["gate"]))
@@ -209,18 +216,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(
         prog="ptxgen bench model",
-        description="Times a small Llama of random weights with eager attention: stock PyTorch, in "
+        description="Times a small Llama of random weights: stock PyTorch, in "
         "ptxgen.torch.batch_invariant(), and in batch_invariant_ops' mode where it is installed.",
     )
     default = Shape()
     for name in ("layers", "batch", "length", "new"):
         parser.add_argument(f"--{name}", type=int, default=getattr(default, name))
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), default=default.dtype)
+    parser.add_argument("--attention", choices=("eager", "sdpa"), default=default.attention)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write a row per way here")
     options = parser.parse_args(argv)
     torch = measure.require_torch()
     measure.warm_up(torch)
-    names = ("layers", "batch", "length", "new", "dtype")
+    names = ("layers", "batch", "length", "new", "dtype", "attention")
     shape = Shape(**{name: getattr(options, name) for name in names})
     found = rows(torch, shape)
     if options.json:

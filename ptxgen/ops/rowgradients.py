@@ -106,11 +106,13 @@ def _of_rms_norm(x: Any, weight: Any, dy: Any, options: Any, by_weight: bool) ->
 
 
 def _layer_norm(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Several:
-    return _of_layer_norm(*x, dy[0], options, needs[1:])
+    values, weight, bias = x
+    return _of_layer_norm(values, weight, bias, dy[0], options, needs[1:])
 
 
 def _add_layer_norm(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Several:
-    dx, *others = _of_layer_norm(y[1], *x[2:], dy[0], options, needs[2:])
+    _, _, weight, bias = x
+    dx, *others = _of_layer_norm(y[1], weight, bias, dy[0], options, needs[2:])
     dx = dx + dy[1]
     return dx, dx, *others
 
@@ -120,7 +122,8 @@ def _of_layer_norm(
 ) -> Several:
     dy = dy.to(x.dtype)
     dx, mean, scale = _call("layer_norm_backward", dy, x, weight, eps=options["eps"])
-    dweight = dbias = None
+    dweight: Any = None
+    dbias: Any = None
     if any(needs):
         like = _named(weight if weight is not None else bias)
         dweight, dbias = _call("layer_norm_wgrad", dy, x, mean, scale, out_dtype=like)

@@ -30,9 +30,9 @@ from ptxgen.torch.rowwise import (
     rms_norm,
     softmax,
     std,
-    sum,  # noqa: F401 - not in __all__: import * leaves Python's own alone
     var,
 )
+from ptxgen.torch.rowwise import sum as sum  # not in __all__: import * leaves Python's own
 from ptxgen.torch.serve import batch_invariant
 
 __all__ = [

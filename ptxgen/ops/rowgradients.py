@@ -46,6 +46,16 @@ def _extreme(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> S
     return ((there * share).to(x[0].dtype),)
 
 
+def _down(rows: Gradients) -> Gradients:
+    """The gradient of a reduction of [OUTER, N, INNER] down N, as that of rows of N."""
+
+    def columns(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Several:
+        (found,) = rows((x[0].transpose(1, 2),), y, dy, options, needs)
+        return (found.transpose(1, 2),)
+
+    return columns
+
+
 def _var(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Several:
     n = x[0].shape[-1]
     by = dy[0].to(_wide(x[0])) * (2 / max(n - options["correction"], 0.0 if n else 1.0))
@@ -149,6 +159,10 @@ GRADIENTS: dict[str, Gradients] = {
     "mean": _mean,
     "amax": _extreme,
     "amin": _extreme,
+    "sum_columns": _down(_sum),
+    "mean_columns": _down(_mean),
+    "max_columns": _down(_extreme),
+    "min_columns": _down(_extreme),
     "argmax": _none,
     "argmin": _none,
     "var": _var,

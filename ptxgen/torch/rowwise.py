@@ -13,24 +13,31 @@ from typing import Any
 import torch
 
 from ptxgen.errors import OptionError
-from ptxgen.ops import OPS
-from ptxgen.ops.rowcalls import axes_of
+from ptxgen.ops import OPS, columns
+from ptxgen.ops.rowcalls import axes_of, columns_of
 from ptxgen.torch.generic import operator
 
 Dim = int | Sequence[int] | None
 
 
 def _reduced(name: str, x: torch.Tensor, dim: Dim, keepdim: bool, **options: Any) -> torch.Tensor:
+    found: torch.Tensor
     rank = x.dim()
     axes = axes_of(dim, rank)
     lead = [i for i in range(rank) if i not in axes]
+    down = columns_of(name, x, axes)
+    if down is not None:
+        found = operator(columns.OPS[down[0]])(down[1], **options)
+        return found.reshape(
+            [1 if i in axes else n for i, n in enumerate(x.shape) if keepdim or i not in axes]
+        )
     order = (*lead, *axes)
     turned = x
     if order != tuple(range(rank)):
         turned = turned.permute(order)
     if len(axes) != 1:
         turned = turned.reshape([x.shape[i] for i in lead] + [product(x.shape[i] for i in axes)])
-    found: torch.Tensor = operator(OPS[name])(turned, **options)
+    found = operator(OPS[name])(turned, **options)
     if not keepdim:
         return found
     return found.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])

@@ -16,7 +16,7 @@ from ptxgen.ops.run import Caller, caller
 from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous, contiguous_copy, leading
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
-from ptxgen.spec.rowwise import held
+from ptxgen.spec.rowwise import held, way
 from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.rowwise import KEY
 
@@ -172,6 +172,7 @@ def _problem(
         ("COLS", max(width, 1)),  # kernels of one column serve none
         ("VECTOR", int(vector)),
         ("HELD", held(variant)),
+        ("WAY", way(variant)),
     )
     pointers = (*row.arrays, *row.results)
     return Problem(KEY, variant, values, told, pointers, f"{row.name} M={count} N={width}")

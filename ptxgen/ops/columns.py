@@ -16,6 +16,7 @@ from ptxgen.numerics.dtype import ELEMENTS, name_of
 from ptxgen.numerics.formula import Formula
 from ptxgen.numerics.signature import DIM_MAX
 from ptxgen.ops.op import Op, Options, Question, Result
+from ptxgen.ops.rowgradients import GRADIENTS
 from ptxgen.ops.run import caller
 from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous, contiguous_copy
 from ptxgen.runtime.arrays import ArrayView
@@ -190,7 +191,7 @@ def _aligned(inner: int, itemsize: int, aligns: tuple[int, ...]) -> int:
 
 def _ops() -> dict[str, Op]:
     return {
-        name: Op(row.signature, partial(read, row), partial(pose, row))
+        name: Op(row.signature, partial(read, row), partial(pose, row), GRADIENTS.get(name))
         for name, row in REDUCTIONS.items()
     }
 

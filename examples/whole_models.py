@@ -26,9 +26,9 @@ except ImportError:
     torch = transformers = None
     LogitsProcessor = object
 
-VOCABULARY, BATCH, LENGTH, NEW = 4096, 32, 24, 8
-PIECES = (1, 2, 3, 8, 16)
-MOST = 6  # pieces of a size
+VOCABULARY, BATCH, LENGTH, NEW = 4096, 32, 24, 6
+PIECES = (1, 2, 3, 16)
+MOST = 4  # pieces of a size
 ATTENTION = ("eager", "sdpa")
 
 _COMMON = {"vocab_size": VOCABULARY, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None}
@@ -148,7 +148,7 @@ def check(name: str, attention: str, *, stock: bool = False, dtype: Any = None) 
                     for part in pieces(size):
                         one = _logits(model, tokens[part], mask[part])
                         result.rows += _differ(one, whole[part], mask[part].bool())
-            for i, length in enumerate(mask.sum(1).tolist()):
+            for i, length in list(enumerate(mask.sum(1).tolist()))[::4]:
                 one = _logits(model, tokens[i : i + 1, :length], mask[i : i + 1, :length])
                 result.alone += _differ(one[0], whole[i, :length])
                 result.left += _differ(logits["left"][i, LENGTH - length :], whole[i, :length])

@@ -132,24 +132,34 @@ def _grouped_mm(
 
 
 # -- rows -----------------------------------------------------------------------------------
-def _rows(name: str, *tensors: Any, options: tuple[Any, ...] = ()) -> Any:
-    """An operation over rows of the library; operands that no kernel reads are copied."""
-    call = _ROWS.get(name)
-    if call is None:
-        op = next(each.OPS[name] for each in _HOMES if name in each.OPS)
-        call = _ROWS[name] = caller(op), (None,) * len(op.signature.results)
-    run, outs = call
+def _rows(name: str, options: tuple[Any, ...], *tensors: Any) -> Any:
+    """An operation over rows of the library; operands that no kernel reads are copied.
+
+    ``options`` are those of its signature, and the kernel.
+    """
+    run, outs = _ROWS.get(name) or _found(name)
     try:
-        return run(*tensors, *outs, None, (*options, None))
+        return run(*tensors, *outs, None, options)
     except ShapeError:
         plain = [None if t is None else t.contiguous() for t in tensors]
         if all(a is b for a, b in zip(plain, tensors, strict=True)):
             raise
-        return run(*plain, *outs, None, (*options, None))
+        return run(*plain, *outs, None, options)
+
+
+def _found(name: str) -> tuple[Serve, tuple[None, ...]]:
+    op = next(each.OPS[name] for each in _HOMES if name in each.OPS)
+    made = _ROWS[name] = caller(op), (None,) * len(op.signature.results)
+    return made
 
 
 _HOMES = rowwise, columns, moves, scan, select
 _ROWS: dict[str, tuple[Serve, tuple[None, ...]]] = {}
+"""How operations are called, and None for each result."""
+_OWN = (None, None)
+"""Options: the dtype of results is the operand's, and no kernel is forced."""
+_TO = {dtype: (name, None) for dtype, name in NAMES.items()}
+"""Options: a dtype of results."""
 
 
 def _dims(x: Any, dim: Any) -> list[int]:
@@ -162,22 +172,25 @@ def _dims(x: Any, dim: Any) -> list[int]:
 def _reduced(name: str, x: Any, dim: Any, keepdim: bool, options: tuple[Any, ...]) -> Any:
     """A reduction of the library over dimensions, wherever they are: with the same bits."""
     rank = x.dim()
-    if rank and (dim == -1 or dim == [-1]):
-        y = _rows(name, x, options=options)
+    if rank and (dim == [-1] or dim == -1 or dim == [rank - 1]):  # the common ones first
+        y = _rows(name, options, x)
         return y.unsqueeze(-1) if keepdim else y
+    downward = f"{name}_columns"
+    if rank == 2 and dim == [0] and downward in columns.OPS:
+        y = _rows(downward, options, x.unsqueeze(0))
+        return y if keepdim else y.squeeze(0)
     dims = _dims(x, dim) if rank else []
     shape, kept = x.shape, [d for d in range(rank) if d not in dims]
     count, left = math.prod(shape[d] for d in dims), [shape[d] for d in kept]
-    downward = f"{name}_columns"
     if not dims and rank:
-        y = _rows(name, x.unsqueeze(-1), options=options)
+        y = _rows(name, options, x.unsqueeze(-1))
     elif dims == list(range(rank - len(dims), rank)):
-        y = _rows(name, x.reshape(*left, count), options=options)
+        y = _rows(name, options, x.reshape(*left, count))
     elif downward in columns.OPS and dims == list(range(dims[0], dims[-1] + 1)):
         outer, inner = math.prod(shape[: dims[0]]), math.prod(shape[dims[-1] + 1 :])
-        y = _rows(downward, x.reshape(outer, count, inner), options=options).view(left)
+        y = _rows(downward, options, x.reshape(outer, count, inner)).view(left)
     else:
-        y = _rows(name, x.permute(*kept, *dims).reshape(*left, count), options=options)
+        y = _rows(name, options, x.permute(*kept, *dims).reshape(*left, count))
     return y.view([1 if d in dims else shape[d] for d in range(rank)]) if keepdim else y
 
 
@@ -186,12 +199,12 @@ def _adding(name: str) -> Serve:
         tier: str, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     ) -> Any:
         if dtype is None or dtype is x.dtype:
-            return _reduced(name, x, dim, keepdim, (None,)) if x.dtype in NAMES else NotImplemented
+            return _reduced(name, x, dim, keepdim, _OWN) if x.dtype in NAMES else NotImplemented
         if dtype not in NAMES:
             return NotImplemented
         if x.dtype not in NAMES or dtype is not wide(x.dtype):
             x = x.to(dtype)
-        return _reduced(name, x, dim, keepdim, (NAMES[dtype],))
+        return _reduced(name, x, dim, keepdim, _TO[dtype])
 
     return serve
 
@@ -205,7 +218,7 @@ def _spread(name: str) -> Serve:
         if x.dtype not in NAMES:
             return NotImplemented
         less = 1.0 if correction is None else float(correction)
-        return _reduced(name, x, dim, keepdim, (less, None))
+        return _reduced(name, x, dim, keepdim, (less, None, None))
 
     return serve
 
@@ -228,36 +241,31 @@ def _vector_norm(
     if ord not in (1, 2) or x.dtype not in NAMES:
         return NotImplemented
     x = x.to(wide(dtype or x.dtype))
-    total = _reduced("sum", x * x if ord == 2 else x.abs(), dim, keepdim, (None,))
+    total = _reduced("sum", x * x if ord == 2 else x.abs(), dim, keepdim, _OWN)
     return (total.sqrt() if ord == 2 else total).to(dtype or x.dtype)
 
 
 def _softmax(name: str) -> Serve:
     def serve(tier: str, x: Any, dim: int, half_to_float: bool) -> Any:
-        if x.dtype not in NAMES:
-            return NotImplemented
-        options = ("float32" if half_to_float else None,)
-        rank = x.dim()
+        options, rank = _TO[torch.float32] if half_to_float else _OWN, x.dim()
         if dim == -1 or dim == rank - 1:
-            return _rows(name, x, options=options)
+            return _rows(name, options, x)
         if rank == 0:
-            return _rows(name, x.view(1), options=options).view(())
-        return _rows(name, x.movedim(dim, -1), options=options).movedim(-1, dim).contiguous()
+            return _rows(name, options, x.view(1)).view(())
+        return _rows(name, options, x.movedim(dim, -1)).movedim(-1, dim).contiguous()
 
     return serve
 
 
 def _softmax_backward(name: str) -> Serve:
     def serve(tier: str, dy: Any, y: Any, dim: int, input_dtype: Any) -> Any:
-        if y.dtype not in NAMES or dy.dtype is not y.dtype:
-            return NotImplemented
         rank = y.dim()
         if dim == -1 or dim == rank - 1:
-            dx = _rows(name, dy, y, options=(None,))
+            dx = _rows(name, _OWN, dy, y)
         elif rank == 0:
-            dx = _rows(name, dy.view(1), y.view(1), options=(None,)).view(())
+            dx = _rows(name, _OWN, dy.view(1), y.view(1)).view(())
         else:
-            dx = _rows(name, dy.movedim(dim, -1), y.movedim(dim, -1), options=(None,))
+            dx = _rows(name, _OWN, dy.movedim(dim, -1), y.movedim(dim, -1))
             dx = dx.movedim(-1, dim).contiguous()
         return dx if dx.dtype is input_dtype else dx.to(input_dtype)
 
@@ -279,21 +287,23 @@ def _outer(x: Any, shape: Sequence[int]) -> list[int]:
 
 
 def _layer_norm(tier: str, x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-    if x.dtype not in NAMES:
-        return NotImplemented
-    y, mean, scale = _rows(
-        "native_layer_norm", _flat(x, shape), _vector(weight), _vector(bias), options=(eps, None)
-    )
+    options = eps, None, None
+    if len(shape) == 1:
+        y, mean, scale = _rows("native_layer_norm", options, x, weight, bias)
+        return y, mean.unsqueeze(-1), scale.unsqueeze(-1)
+    given = _flat(x, shape), _vector(weight), _vector(bias)
+    y, mean, scale = _rows("native_layer_norm", options, *given)
     outer = _outer(x, shape)
-    return y if len(shape) == 1 else y.view(x.shape), mean.view(outer), scale.view(outer)
+    return y.view(x.shape), mean.view(outer), scale.view(outer)
 
 
 def _rms_norm(tier: str, x: Any, shape: Any, weight: Any, eps: Any) -> Any:
-    if x.dtype not in NAMES:
-        return NotImplemented
-    eps = torch.finfo(x.dtype).eps if eps is None else eps
-    y, scale = _rows("native_rms_norm", _flat(x, shape), _vector(weight), options=(eps, None))
-    return y if len(shape) == 1 else y.view(x.shape), scale.view(_outer(x, shape))
+    options = torch.finfo(x.dtype).eps if eps is None else eps, None, None
+    if len(shape) == 1:
+        y, scale = _rows("native_rms_norm", options, x, weight)
+        return y, scale.unsqueeze(-1)
+    y, scale = _rows("native_rms_norm", options, _flat(x, shape), _vector(weight))
+    return y.view(x.shape), scale.view(_outer(x, shape))
 
 
 def _layer_norm_backward(
@@ -307,8 +317,6 @@ def _layer_norm_backward(
     bias: Any,
     mask: Any,
 ) -> Any:
-    if x.dtype not in NAMES:
-        return NotImplemented
     rows, g = _flat(x, shape), _flat(dy, shape)
     mean, rstd = mean.reshape(rows.shape[:-1]), rstd.reshape(rows.shape[:-1])
     dx: Any = None
@@ -316,12 +324,12 @@ def _layer_norm_backward(
     db: Any = None
     if mask[0]:
         given = g, rows, _vector(weight), mean, rstd
-        dx = _rows("native_layer_norm_backward", *given, options=(None,)).view(x.shape)
+        dx = _rows("native_layer_norm_backward", _OWN, *given).view(x.shape)
     need_w, need_b = mask[1] and weight is not None, mask[2] and bias is not None
     if need_w or need_b:
         like = weight if need_w else bias
-        out = None if like.dtype is x.dtype else NAMES[wide(x.dtype)]
-        dw, db = _rows("layer_norm_wgrad", g, rows, mean, rstd, options=(out,))
+        options = _OWN if like.dtype is x.dtype else _TO[wide(x.dtype)]
+        dw, db = _rows("layer_norm_wgrad", options, g, rows, mean, rstd)
     dw = dw.view(weight.shape).to(weight.dtype) if need_w else None
     return dx, dw, db.view(bias.shape).to(bias.dtype) if need_b else None
 
@@ -329,18 +337,15 @@ def _layer_norm_backward(
 def _rms_norm_backward(
     tier: str, dy: Any, x: Any, shape: Any, rstd: Any, weight: Any, mask: Any
 ) -> Any:
-    if x.dtype not in NAMES:
-        return NotImplemented
     rows, g = _flat(x, shape), _flat(dy, shape)
     rstd = rstd.reshape(rows.shape[:-1])
     dx: Any = None
     dw: Any = None
     if mask[0]:
-        given = g, rows, _vector(weight), rstd
-        dx = _rows("native_rms_norm_backward", *given, options=(None,)).view(x.shape)
+        dx = _rows("native_rms_norm_backward", _OWN, g, rows, _vector(weight), rstd).view(x.shape)
     if mask[1] and weight is not None:
-        out = None if weight.dtype is x.dtype else NAMES[wide(x.dtype)]
-        dw = _rows("rms_norm_wgrad", g, rows, rstd, options=(out,))
+        options = _OWN if weight.dtype is x.dtype else _TO[wide(x.dtype)]
+        dw = _rows("rms_norm_wgrad", options, g, rows, rstd)
         dw = dw.view(weight.shape).to(weight.dtype)
     return dx, dw
 
@@ -359,8 +364,8 @@ def _topk(
         return NotImplemented
     if 0 < k <= K_MAX and x.dim() and x.dtype in _SELECTED:
         if dim in (-1, x.dim() - 1):
-            return _rows("topk", x, options=(k, largest))
-        found = _rows("topk", x.movedim(dim, -1), options=(k, largest))
+            return _rows("topk", (k, largest, None), x)
+        found = _rows("topk", (k, largest, None), x.movedim(dim, -1))
     else:
         values, indices = torch.sort(x, stable=True, dim=dim, descending=largest)
         if not x.dim():
@@ -372,13 +377,17 @@ def _topk(
 _SELECTED = {torch.float32, torch.bfloat16, torch.float16, torch.int32}
 
 
+_FORWARD = (False, False, None)
+"""Options: inclusive, from the first on."""
+
+
 def _cumsum(tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
     x = x if dtype is None else x.to(dtype)
     if x.dtype not in NAMES or not x.dim():
         return NotImplemented
     if dim in (-1, x.dim() - 1):
-        return _rows("cumsum", x, options=(False, False))
-    found = _rows("cumsum", x.movedim(dim, -1), options=(False, False))
+        return _rows("cumsum", _FORWARD, x)
+    found = _rows("cumsum", _FORWARD, x.movedim(dim, -1))
     return found.movedim(-1, dim).contiguous()
 
 
@@ -388,13 +397,13 @@ def _embedding_backward(
     if by_frequency or dy.dtype not in NAMES:
         return NotImplemented
     skipped = padding if padding >= 0 else None
-    return _rows("embedding_backward", dy, indices, options=(count, skipped))
+    return _rows("embedding_backward", (count, skipped, None), dy, indices)
 
 
 def _added_rows(x: Any, index: Any, source: Any) -> Any:
     """x [V, I], to whose rows those of ``source`` [K, I] are added, in their order."""
     index = torch.where(index < 0, index + x.shape[0], index)
-    return _rows("index_add", x, index, source)
+    return _rows("index_add", (None,), x, index, source)
 
 
 def _index_add(tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:

@@ -279,7 +279,7 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
         if op is None or op in composed:
             continue
         if op in forms:
-            if runs(name, key) and not has(name, "CompositeImplicitAutograd"):
+            if has(name, key) or (runs(name, key) and not has(name, "CompositeImplicitAutograd")):
                 yield op, key, _serving(op, forms[op])
         elif has(name, key) and reason(op) is None:
             yield op, key, _unknown(op)

@@ -39,7 +39,36 @@ if TYPE_CHECKING:
         UncoveredError,
         UninitializedFault,
     )
-    from ptxgen.ops import linear, linear_dgrad, linear_wgrad, logsumexp, matmul
+    from ptxgen.ops import (
+        amax,
+        amin,
+        argmax,
+        argmin,
+        cross_entropy,
+        cumsum,
+        embedding,
+        embedding_backward,
+        gather,
+        index_add,
+        layer_norm,
+        layer_norm_wgrad,
+        linear,
+        linear_dgrad,
+        linear_wgrad,
+        log_softmax,
+        logsumexp,
+        matmul,
+        mean,
+        prod,
+        rms_norm,
+        rms_norm_wgrad,
+        sample,
+        softmax,
+        std,
+        sum,  # noqa: F401 - not in __all__: import * leaves Python's own alone
+        topk,
+        var,
+    )
     from ptxgen.ops.autotune import autotune
     from ptxgen.ops.explaining import explain
     from ptxgen.ops.profiling import profile
@@ -69,41 +98,86 @@ __all__ = [
     "TrapFault",
     "UncoveredError",
     "UninitializedFault",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
     "autotune",
+    "cross_entropy",
+    "cumsum",
     "devices",
+    "embedding",
+    "embedding_backward",
     "explain",
+    "gather",
+    "index_add",
     "int4",
+    "layer_norm",
+    "layer_norm_wgrad",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
+    "log_softmax",
     "logsumexp",
     "matmul",
+    "mean",
     "nf4",
+    "prod",
     "profile",
     "reference",
+    "rms_norm",
+    "rms_norm_wgrad",
+    "sample",
     "set_default_device",
+    "softmax",
+    "std",
+    "topk",
     "use_device",
+    "var",
 ]
 
 _HOMES = {
+    "amax": "ptxgen.ops",
+    "amin": "ptxgen.ops",
+    "argmax": "ptxgen.ops",
+    "argmin": "ptxgen.ops",
     "autotune": "ptxgen.ops.autotune",
+    "cross_entropy": "ptxgen.ops",
+    "cumsum": "ptxgen.ops",
     "devices": "ptxgen.runtime",
+    "embedding": "ptxgen.ops",
+    "embedding_backward": "ptxgen.ops",
     "explain": "ptxgen.ops.explaining",
+    "gather": "ptxgen.ops",
+    "index_add": "ptxgen.ops",
+    "layer_norm": "ptxgen.ops",
+    "layer_norm_wgrad": "ptxgen.ops",
     "linear": "ptxgen.ops",
     "linear_dgrad": "ptxgen.ops",
     "linear_wgrad": "ptxgen.ops",
+    "log_softmax": "ptxgen.ops",
     "logsumexp": "ptxgen.ops",
     "matmul": "ptxgen.ops",
+    "mean": "ptxgen.ops",
+    "prod": "ptxgen.ops",
     "profile": "ptxgen.ops.profiling",
+    "rms_norm": "ptxgen.ops",
+    "rms_norm_wgrad": "ptxgen.ops",
+    "sample": "ptxgen.ops",
     "set_default_device": "ptxgen.runtime",
+    "softmax": "ptxgen.ops",
+    "std": "ptxgen.ops",
+    "sum": "ptxgen.ops",
+    "topk": "ptxgen.ops",
     "use_device": "ptxgen.runtime",
+    "var": "ptxgen.ops",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in ("int4", "nf4", "reference"):
         return importlib.import_module(f"ptxgen.{name}")
-    if name not in __all__:
+    if name not in __all__ and name not in _HOMES:
         raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES.get(name, "ptxgen.errors")), name)
     globals()[name] = value  # the next look-up is an ordinary one
@@ -111,4 +185,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_HOMES})

@@ -20,6 +20,7 @@ ROOMS = (
     "errors",
     "expr",
     "numerics",
+    "functions",
     "spec",
     "tiles",
     "templates",

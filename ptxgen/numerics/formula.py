@@ -280,7 +280,8 @@ class Function:
     """A formula with a name, which a kernel calls, of operands of one type.
 
     ``body`` is called with nodes. ``slope`` gives the derivatives by each operand, as nodes, from
-    the operands and the result; None where there is none.
+    the operands and the result; None where there is none. ``rare``: where a ``select`` rarely
+    chooses the result, a kernel computes it only there (a branch, in place of both and a choice).
     """
 
     name: str
@@ -288,6 +289,7 @@ class Function:
     arity: int
     slope: Callable[..., tuple[Node, ...]] | None = None
     types: tuple[str, ...] = ("f32",)
+    rare: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -528,7 +530,7 @@ def _lines(roots: Iterable[Node]) -> Iterator[str]:
 
 
 def ordered(roots: Iterable[Node], known: Container[Node] = ()) -> list[Node]:
-    """The nodes under ``roots``, each behind its operands, down to those ``known``."""
+    """The nodes under ``roots``, each behind its operands; those ``known`` and below left out."""
     found: dict[Node, None] = {}
     for root in roots:
         stack = [(root, False)]

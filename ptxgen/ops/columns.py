@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.errors import DtypeError, GradError, ShapeError
 from ptxgen.numerics.columns import REDUCTIONS, Reduction, computed
 from ptxgen.numerics.dtype import ELEMENTS, name_of
 from ptxgen.numerics.formula import Formula
@@ -188,9 +188,20 @@ def _aligned(inner: int, itemsize: int, aligns: tuple[int, ...]) -> int:
     return low & -low
 
 
+def _once(name: str) -> Any:
+    """Operators are gradients themselves, of which there are no further ones."""
+    if not name.endswith("_wgrad"):
+        return None
+
+    def backward(*_: Any) -> tuple[Any, ...]:
+        raise GradError(f"{name} is a gradient; it has none of its own")
+
+    return backward
+
+
 def _ops() -> dict[str, Op]:
     return {
-        name: Op(row.signature, partial(read, row), partial(pose, row))
+        name: Op(row.signature, partial(read, row), partial(pose, row), _once(name))
         for name, row in REDUCTIONS.items()
     }
 

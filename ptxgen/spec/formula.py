@@ -142,14 +142,17 @@ def statements(roots: Iterable[Node], names: dict[Node, str], prefix: str = "v")
 
     Constants stand where they are used. Who calls names inputs, "index", "length" and reductions.
     """
-    for node in ordered(roots, dict(names)):
+    for node in ordered(roots, names):
         if node.op == "const":
             names[node] = literal(node)
             continue
         if node.op in ("input", "index", "length", "reduce"):
             continue  # under something that is named; whoever needs it has named it
-        names[node] = f"{prefix}{len(names)}"
         value = expression(node, [names[a] for a in node.args])
+        if node.op == "call" and node.data.rare:
+            names[node] = value  # stands where it is used: ?: computes what it chooses alone
+            continue
+        names[node] = f"{prefix}{len(names)}"
         yield f"const {CTYPES[node.type]} {names[node]} = {value};"
 
 

@@ -221,16 +221,19 @@ class ScatterSpec(KernelSpec):
     def abi(self) -> Abi:
         keys = "unsigned long long*"
         if self.part == "sort":
-            scalars = (Param("skipped", "i64"), *(Param(n, "u32") for n in ("rows", "count", "flags")))
+            scalars = (
+                Param("skipped", "i64"),
+                *(Param(n, "u32") for n in ("rows", "count", "flags")),
+            )
             return Abi((ptr("indices", "const void* __restrict__"), ptr("blocks", keys), *scalars))
-        read = f"const {keys} __restrict__"
+        sorted_keys = f"const {keys} __restrict__"
         if self.part == "merge":
-            return Abi((ptr("blocks", read), ptr("keys", keys), Param("count", "u32")))
+            return Abi((ptr("blocks", sorted_keys), ptr("keys", keys), Param("count", "u32")))
         element = cuda.STORAGE[self.dtype]
         old = (ptr("old", f"const {element}*"),) if self.old else ()
         pointers = (
             ptr("dy", f"const {element}* __restrict__"),
-            ptr("keys", read),
+            ptr("keys", sorted_keys),
             *old,
             ptr("out", f"{element}*"),
         )

@@ -1,0 +1,324 @@
+"""Functions of formulas: their errors, special values, slopes, and source = oracle, bit for bit."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import re
+import shutil
+import subprocess
+from ctypes import CDLL, c_long, c_void_p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from test_reference_f32 import assert_same
+
+import ptxgen.functions
+from ptxgen.errors import FormulaError
+from ptxgen.numerics.contract import ACTIVATIONS
+from ptxgen.numerics.formula import Formula, Node, Output, read, trace
+from ptxgen.numerics.functions import FUNCTIONS, power
+from ptxgen.reference import activate
+from ptxgen.reference.formula import evaluate
+from ptxgen.spec import formula as source
+
+CHECKOUT = Path(__file__).parents[1]
+SEED = 5
+F32 = NDArray[np.float32]
+PLAIN = ["exp", "log", "sin", "tanh"]
+GATES = [name for name in ACTIVATIONS if name != "none"]
+
+
+def tool(name: str) -> Any:
+    """A module of tools/."""
+    path = CHECKOUT / "tools" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+measure = tool("function_errors")
+
+
+def documented() -> dict[str, tuple[float, float]]:
+    """The largest errors of normal and subnormal results in the document's table."""
+    text = (CHECKOUT / "docs" / "functions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| [^|]*\| ([\d.]+|exact) \|", text, re.M)
+    return {name: (float(n), 0.0 if s == "exact" else float(s)) for name, n, s in rows}
+
+
+def samples(count: int) -> F32:
+    """Every binade evenly, the ranges where functions bend once more, and the edges of binades."""
+    rng = np.random.default_rng(SEED)
+    bits = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32)
+    near = [rng.uniform(-w, w, count // 4).astype(np.float32) for w in (1, 16, 150)]
+    ends = np.arange(256, dtype=np.uint32) << 23
+    edges = np.concatenate([ends, ends - 1, ends + 1, ends + 0x7FFFFF])
+    edges = np.concatenate([edges, edges | np.uint32(1 << 31)]).view(np.float32)
+    return np.concatenate([bits, *near, edges])
+
+
+def test_all_are_documented() -> None:
+    assert set(documented()) == set(measure.TRUTH) | {"pow"} == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", measure.TRUTH)
+def test_error(name: str) -> None:
+    normal, small = documented()[name]
+    x = samples(40_000)
+    found = measure.worst(name, [x])
+    assert found.normal <= normal, f"{name}({found.at!r}) is off by {found.normal} ulp"
+    assert found.subnormal <= small, f"{name}({found.at_subnormal!r}): {found.subnormal} units"
+    assert found.normal >= 0.3 * normal
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", measure.TRUTH)
+def test_error_over_all(name: str) -> None:
+    """Every f32; the table's figures are these, rounded up in the third place."""
+    normal, small = documented()[name]
+    found = measure.sweep(name, 1)
+    assert normal - 0.001 <= found.normal <= normal
+    assert found.subnormal <= small
+
+
+def pairs(count: int) -> tuple[F32, F32]:
+    """Operands whose power is a number of f32, or nearly."""
+    rng = np.random.default_rng(SEED)
+    x = np.exp(rng.uniform(-88, 88, count))
+    x[: count // 2] = rng.uniform(0.9, 1.1, count // 2)
+    x = x.astype(np.float32)
+    y = rng.uniform(-104, 89, count) / np.log(x.astype(np.float64))
+    return x, y.astype(np.float32)
+
+
+def test_error_of_pow() -> None:
+    x, y = pairs(200_000)
+    exact = (x.astype(np.longdouble) ** y.astype(np.longdouble)).astype(np.float64)
+    error, normal = measure.errors(measure.computed("pow", x, y), exact)
+    largest = documented()["pow"]
+    assert 0.5 < error[normal].max() <= largest[0]
+    assert error[~normal].max() <= largest[1]
+
+
+def test_pow_of_special_values() -> None:
+    """As C (and float64 in NumPy) has them."""
+    sizes = [0, 0.5, 1, 1.5, 2, 3, np.inf, 1e-40, 3e38, 16777217, 0.9999999]
+    special = np.array([*sizes, *(-s for s in sizes), np.nan], np.float32)
+    x, y = (np.ascontiguousarray(v).reshape(-1) for v in np.meshgrid(special, special))
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), y.astype(np.float64))
+    error, _ = measure.errors(measure.computed("pow", x, y), exact)
+    for a, b, e in zip(x, y, error, strict=True):
+        assert e < 1, f"pow({a}, {b})"
+
+
+@pytest.mark.parametrize("name", sorted({*measure.TRUTH} - {"rsqrt"}))
+def test_special_values(name: str) -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3.4e38, -3.4e38], np.float32)
+    with np.errstate(all="ignore"):
+        exact = measure.TRUTH[name](x.astype(np.float64))
+    value = measure.computed(name, x)
+    error, _ = measure.errors(value, exact)
+    assert error.max() <= 1.5, f"{name}: {value}, should be {exact}"
+
+
+def test_roots_of_special_values() -> None:
+    x = np.array([np.nan, np.inf, -1, 0.0, -0.0, 1e-45], np.float32)
+    inf = np.inf
+    expected = np.array([np.nan, 0, np.nan, inf, -inf, 2.6713e22], np.float32)
+    value = measure.computed("rsqrt", x)
+    np.testing.assert_allclose(value, expected, 1e-4)
+    assert not np.signbit(value[1])
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_gates_have_the_bits_of_epilogues(name: str) -> None:
+    x = samples(100_000)
+    assert_same(measure.computed(name, x), activate(name, x), x)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", GATES)
+def test_gates_have_the_bits_of_epilogues_everywhere(name: str) -> None:
+    for x in measure.arguments(0, 1 << 32):
+        assert_same(measure.computed(name, x), activate(name, x), x)
+
+
+# -- the kernels' source ------------------------------------------------------------------------
+HOST = r"""
+#include <cmath>
+#include <cstring>
+#define __device__
+#define __forceinline__ inline
+#define ptxgen_inf __int_as_float(0x7f800000)
+#define ptxgen_nan __int_as_float(0x7fffffff)
+template <class To, class From> static inline To as(From x) {
+    To y; static_assert(sizeof x == sizeof y, ""); std::memcpy(&y, &x, sizeof y); return y;
+}
+static inline float __fmaf_rn(float a, float b, float c) { return std::fmaf(a, b, c); }
+static inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+#define OPERATIONS(T, l) \
+    static inline T __##l##add_rn(T a, T b) { return a + b; } \
+    static inline T __##l##sub_rn(T a, T b) { return a - b; } \
+    static inline T __##l##mul_rn(T a, T b) { return a * b; } \
+    static inline T __##l##div_rn(T a, T b) { return a / b; } \
+    static inline T __##l##sqrt_rn(T a) { return std::sqrt(a); }
+OPERATIONS(float, f)
+OPERATIONS(double, d)
+static inline float __int_as_float(int i) { return as<float>(i); }
+static inline int __float_as_int(float f) { return as<int>(f); }
+static inline double __longlong_as_double(long long i) { return as<double>(i); }
+static inline long long __double_as_longlong(double f) { return as<long long>(f); }
+static inline float __double2float_rn(double x) { return (float)x; }
+static inline float __int2float_rn(int i) { return (float)i; }
+static inline double __ll2double_rn(long long i) { return (double)i; }
+template <class T> static T extreme(T a, T b, bool larger) {
+    if (a != a || b != b) return a + b;
+    if (a == b) return std::signbit(a) == larger ? b : a;
+    return (a < b) == larger ? b : a;
+}
+template <class T> static T ptxgen_max(T a, T b) { return extreme(a, b, true); }
+template <class T> static T ptxgen_min(T a, T b) { return extreme(a, b, false); }
+"""
+LOOP = r"""
+extern "C" void apply_@(long count, const float* x, const float* y, float* z) {
+    for (long i = 0; i < count; i++) z[i] = ptxgen_@_f32(x[i]%);
+}
+"""
+
+
+def applied(name: str) -> Formula:
+    function = FUNCTIONS[name]
+    arguments = [read(f"x{i}", "f32") for i in range(function.arity)]
+    return Formula((Output("z", "f32", function(*arguments)),))
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> CDLL:
+    """The functions as kernels have them, compiled as C++ for this machine."""
+    compiler = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler (g++, clang++ or c++) to run the CUDA text on the host")
+    folder = tmp_path_factory.mktemp("host")
+    outputs = [applied(name).outputs[0].node for name in FUNCTIONS]
+    together = Formula(tuple(Output(f"z{i}", "f32", n) for i, n in enumerate(outputs)))
+    text = HOST + "\n".join(source.functions(together))
+    for name, function in FUNCTIONS.items():
+        text += LOOP.replace("@", name).replace("%", ", y[i]" * (function.arity - 1))
+    (folder / "functions.cpp").write_text(text)
+    flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-frounding-math", "-fPIC", "-shared"]
+    library = folder / "functions.so"
+    command = [compiler, *flags, "-o", library, folder / "functions.cpp", "-lm"]
+    subprocess.run(command, check=True)
+    return CDLL(str(library))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_oracle_equals_the_cuda_text(host: CDLL, name: str) -> None:
+    x = samples(60_000)
+    y = np.random.default_rng(SEED).permutation(x)
+    z = np.empty_like(x)
+    pointers = (c_void_p(a.ctypes.data) for a in (x, y, z))
+    getattr(host, f"apply_{name}")(c_long(x.size), *pointers)
+    operands = (x, y)[: FUNCTIONS[name].arity]
+    assert_same(measure.computed(name, *operands), z, x)
+
+
+def test_rare_functions_stand_where_they_are_chosen() -> None:
+    """A branch, not a call whose result is thrown away nearly always."""
+    text = "\n".join(source.functions(applied("cos")))
+    assert re.search(r"\? \w+ : ptxgen_cos_far_f32\(\w+\)\)", text)
+    assert text.count("ptxgen_cos_far_f32(") == 2  # its definition, and that
+
+
+# -- slopes -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_slope(name: str) -> None:
+    """The derivatives, beside differences of float64."""
+    function = FUNCTIONS[name]
+    assert function.slope is not None
+    operands = [read(f"x{i}", "f32") for i in range(function.arity)]
+    rng = np.random.default_rng(SEED)
+    positive = name in ("log", "log2", "log1p", "rsqrt", "pow")
+    values = [
+        rng.uniform(0.3 if positive else -1.4, 3, 400).astype(np.float32)
+        for _ in range(function.arity)
+    ]
+    found = evaluate(
+        function.slope(*operands, function(*operands)),
+        {f"x{i}": v for i, v in enumerate(values)},
+    )
+    exact: Any = np.power if name == "pow" else measure.TRUTH[name]
+    wide = [v.astype(np.float64) for v in values]
+    for i, slope in enumerate(found):
+        step = [1e-6 * (i == j) for j in range(function.arity)]
+        above = exact(*(v + s for v, s in zip(wide, step, strict=True)))
+        below = exact(*(v - s for v, s in zip(wide, step, strict=True)))
+        np.testing.assert_allclose(slope, (above - below) / 2e-6, 2e-5, 2e-6)
+
+
+def value(node: Node, **inputs: Any) -> Any:
+    return evaluate([node], {k: np.asarray(v, np.float32) for k, v in inputs.items()})[0]
+
+
+def test_slopes_at_zero() -> None:
+    x, y = read("x", "f32"), read("y", "f32")
+    assert FUNCTIONS["relu"].slope and FUNCTIONS["pow"].slope
+    (slope,) = FUNCTIONS["relu"].slope(x, FUNCTIONS["relu"](x))
+    assert value(slope, x=[-1, -0.0, 0, 1]).tolist() == [0, 0, 0, 1]
+    by_x, by_y = FUNCTIONS["pow"].slope(x, y, FUNCTIONS["pow"](x, y))
+    assert value(by_x, x=[0, 0, 0], y=[0, 1, 2]).tolist() == [0, 1, 0]
+    assert value(by_y, x=[0, 0], y=[0, 2]).tolist() == [0, 0]
+
+
+# -- what users write ---------------------------------------------------------------------------
+def test_powers() -> None:
+    """Some numbers are powers by other operations; ``**`` is the function."""
+    x = read("x", "f32")
+    assert x**2 is x * x
+    assert x**0.5 is ptxgen.functions.sqrt(x)
+    assert x**-1 is 1 / x
+    assert x**2.5 is FUNCTIONS["pow"](x, 2.5)
+    assert 2**x is power(2, x)
+    assert value(2**x, x=3.0) == 8
+    assert read("n", "i32") ** 3 is read("n", "i32") * read("n", "i32") * read("n", "i32")
+    with pytest.raises(FormulaError, match="pow takes f32; got i32: cast it"):
+        read("n", "i32") ** 5
+
+
+def test_plain_functions() -> None:
+    x = read("x", "f32")
+    f = ptxgen.functions
+    given = [-2.5, -0.0, 0.5, 1.5, np.inf, np.nan]
+    expected = {
+        "sign": [-1, -0.0, 1, 1, 1, np.nan],
+        "round": [-2, -0.0, 0, 2, np.inf, np.nan],
+        "floor": [-3, -0.0, 0, 1, np.inf, np.nan],
+        "ceil": [-2, -0.0, 1, 2, np.inf, np.nan],
+        "trunc": [-2, -0.0, 0, 1, np.inf, np.nan],
+        "abs": [2.5, 0.0, 0.5, 1.5, np.inf, np.nan],
+        "isnan": [0, 0, 0, 0, 0, 1],
+        "isinf": [0, 0, 0, 0, 1, 0],
+        "isfinite": [1, 1, 1, 1, 0, 0],
+    }
+    for name, wanted in expected.items():
+        found = value(getattr(f, name)(x), x=given).astype(np.float32)
+        assert_same(found, np.array(wanted, np.float32), np.array(given, np.float32), context=name)
+    clamped = value(f.clamp(x, -1, 1), x=given)
+    assert_same(clamped, np.array([-1, -0.0, 0.5, 1, 1, np.nan], np.float32), clamped)
+
+
+def test_the_public_module_has_them_all() -> None:
+    assert set(ptxgen.functions.__all__) >= set(FUNCTIONS)
+    assert all(getattr(ptxgen.functions, n) is f for n, f in FUNCTIONS.items() if n != "pow")
+    for name, x in itertools.product(PLAIN, ["f64", "i32", "bool"]):
+        with pytest.raises(FormulaError, match=f"{name} takes f32; got {x}: cast it"):
+            getattr(ptxgen.functions, name)(read("x", x))
+    with pytest.raises(FormulaError, match=r"takes at least one value of the formula.*\n.*sin\(1"):
+        trace(lambda x: x + ptxgen.functions.sin(1.0), {"x": read("x", "f32")})

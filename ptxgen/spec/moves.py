@@ -110,11 +110,8 @@ class GatherSpec(KernelSpec):
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        found = (
-            ("blockIdx.x", self.grid, GRID_MAX),
-            ("at + TURNS * lanes", ceil_div(BYTES, self.width) + self.turns * LANES, INDEX_MAX),
-        )
-        return found
+        units = ceil_div(BYTES, self.width)
+        return (("at + TURNS * lanes", units + self.turns * LANES, INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
         return (
@@ -269,7 +266,6 @@ class ScatterSpec(KernelSpec):
             return (
                 ("v + OWNED", ROWS + OWNED, INDEX_MAX),
                 ("column + TILE", INNER + WARP * 16, INDEX_MAX),
-                ("blockIdx.x", self.grid, GRID_MAX),
             )
         return (("at", self.grid * max(self.threads, BLOCK), INDEX_MAX),)
 

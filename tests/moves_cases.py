@@ -75,7 +75,9 @@ def check_gather(route, rows, width, device):
 def gather(name):
     """A row shorter than a turn, and one of several; kernels of few bytes take any."""
     few = 16 // SPECS[name].width
-    return [functools.partial(check_gather, name, *shape) for shape in ((9, 8 // few * 3), (3, 3000))]
+    return [
+        functools.partial(check_gather, name, *shape) for shape in ((9, 8 // few * 3), (3, 3000))
+    ]
 
 
 def check_cumsum(route, shape, kind, exclusive, reverse, device):

@@ -65,10 +65,10 @@ if TYPE_CHECKING:
         sample,
         softmax,
         std,
-        sum,  # noqa: F401 - not in __all__: import * leaves Python's own alone
         topk,
         var,
     )
+    from ptxgen.ops import sum as sum  # not in __all__: import * leaves Python's own alone
     from ptxgen.ops.autotune import autotune
     from ptxgen.ops.explaining import explain
     from ptxgen.ops.profiling import profile

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ptxgen.errors import DtypeError, GradError, ShapeError
+from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.columns import REDUCTIONS, Reduction, computed
 from ptxgen.numerics.dtype import ELEMENTS, name_of
 from ptxgen.numerics.formula import Formula
 from ptxgen.numerics.signature import DIM_MAX
 from ptxgen.ops.op import Op, Options, Question, Result
+from ptxgen.ops.rowgradients import GRADIENTS
 from ptxgen.ops.run import caller
 from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous, contiguous_copy
 from ptxgen.runtime.arrays import ArrayView
@@ -188,20 +189,9 @@ def _aligned(inner: int, itemsize: int, aligns: tuple[int, ...]) -> int:
     return low & -low
 
 
-def _once(name: str) -> Any:
-    """Operators are gradients themselves, of which there are no further ones."""
-    if not name.endswith("_wgrad"):
-        return None
-
-    def backward(*_: Any) -> tuple[Any, ...]:
-        raise GradError(f"{name} is a gradient; it has none of its own")
-
-    return backward
-
-
 def _ops() -> dict[str, Op]:
     return {
-        name: Op(row.signature, partial(read, row), partial(pose, row), _once(name))
+        name: Op(row.signature, partial(read, row), partial(pose, row), GRADIENTS.get(name))
         for name, row in REDUCTIONS.items()
     }
 

@@ -22,6 +22,7 @@ from math import prod as product
 from typing import Any
 
 from ptxgen.errors import OptionError, ShapeError
+from ptxgen.ops.columns import reduce_columns
 from ptxgen.ops.rowwise import run
 
 Axis = int | Sequence[int] | None
@@ -336,10 +337,34 @@ def _reduced(
     axes = axes_of(axis, rank)
     if axes == (rank - 1,) and not keepdims:
         return run(name)(x, out, stream, how)
-    found = run(name)(_last(x, axes, stream), None, stream, _typed(name, how, out))
+    down = columns_of(name, x, axes)
+    if down is not None:
+        wanted, kernel = _typed(name, how, out)
+        found = reduce_columns(down[0], down[1], out_dtype=wanted, stream=stream, kernel=kernel)
+        found = found.reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
+    else:
+        found = run(name)(_last(x, axes, stream), None, stream, _typed(name, how, out))
     if keepdims:
         found = found.reshape(tuple(1 if i in axes else n for i, n in enumerate(x.shape)))
     return found if out is None else _assign(out, found)
+
+
+DOWN = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "max", "amin": "min"}
+"""Those that kernels for columns carry out as well, of floats."""
+
+
+def columns_of(name: str, x: Any, axes: tuple[int, ...]) -> tuple[str, Any] | None:
+    """The reduction down columns that this is, and x as [OUTER, N, INNER]; None if it is none.
+
+    The dimensions must be neighbours, and others lie behind them.
+    """
+    rank = len(x.shape)
+    if not axes or axes[-1] == rank - 1 or axes[-1] - axes[0] != len(axes) - 1:
+        return None
+    if name not in DOWN or "float" not in str(x.dtype) or 0 in x.shape:
+        return None
+    parts = x.shape[: axes[0]], x.shape[axes[0] : axes[-1] + 1], x.shape[axes[-1] + 1 :]
+    return f"{DOWN[name]}_columns", x.reshape(tuple(map(product, parts)))
 
 
 def _typed(name: str, how: tuple[Any, ...], out: Any) -> tuple[Any, ...]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.rowops import LONG, REAL, SHORT, TABLE, RowOp, wanted_dtype
 from ptxgen.numerics.rowwise import GROUP
 from ptxgen.ops.op import Op, Options, Question, Result
+from ptxgen.ops.rowgradients import GRADIENTS
 from ptxgen.ops.run import Caller, caller
 from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous, contiguous_copy, leading
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
-from ptxgen.spec.rowwise import held
+from ptxgen.spec.rowwise import held, way
 from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.rowwise import KEY
 
@@ -172,31 +172,18 @@ def _problem(
         ("COLS", max(width, 1)),  # kernels of one column serve none
         ("VECTOR", int(vector)),
         ("HELD", held(variant)),
+        ("WAY", way(variant)),
     )
     pointers = (*row.arrays, *row.results)
     return Problem(KEY, variant, values, told, pointers, f"{row.name} M={count} N={width}")
 
 
-# -- gradients --------------------------------------------------------------------------------
-Gradients = Callable[..., tuple[Any, ...]]
-_gradients: dict[str, Gradients] = {}
-
-
-def gradients(name: str) -> Callable[[Gradients], Gradients]:
-    """Registers the gradients of an operation (:attr:`ptxgen.ops.op.Op.backward`)."""
-
-    def enter(function: Gradients) -> Gradients:
-        _gradients[name] = function
-        return function
-
-    return enter
-
-
+# -- the rows ---------------------------------------------------------------------------------
 @cache
 def operation(name: str) -> Op:
     """The row of an operation of the table."""
     row = TABLE[name]
-    return Op(row.signature, partial(read, row), partial(pose, row), _gradients.get(name))
+    return Op(row.signature, partial(read, row), partial(pose, row), GRADIENTS.get(name))
 
 
 @cache

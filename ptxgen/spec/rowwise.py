@@ -5,6 +5,8 @@
 ``VECTOR``         1 if all rows begin at multiples of 16 bytes and have whole
                    groups of 8 elements
 ``HELD``           bytes of an element that a kernel which holds rows keeps
+``WAY``            1 if there is one stage, and no result for elements; 0 if there
+                   are more than two, or more reductions than are handed on
 ``LEAVES``         ceil(COLS / LEAF), of the contract
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
@@ -31,11 +33,13 @@ from ptxgen.numerics.rowwise import BRANCH, GROUP, LANES, LEAF
 from ptxgen.numerics.rowwise import ROWS as CONTRACT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, KernelSpec, check
+from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, KernelSpec, check
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
-LEAVES, SMS = var("LEAVES"), var("SMS")
+LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
+HANDED = 4
+"""Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
 HOLDS = (2, 4, 8, 16, 32)
 """What HELD may be."""
 
@@ -46,6 +50,7 @@ SPACE = Space(
         ("COLS", SIZE),
         ("VECTOR", OneOf((0, 1))),
         ("HELD", OneOf(HOLDS)),
+        ("WAY", OneOf((0, 1, 2))),
         ("SMS", Between(1, SMS_MAX)),
     ),
     derived=(("LEAVES", ceil_div(COLS, LEAF)),),
@@ -262,12 +267,23 @@ def plan(variant: str, keep: bool) -> Plan:
 
 
 @cache
+def way(variant: str) -> int:
+    """WAY of a variant."""
+    found = plan(variant, False)
+    most = max((len(s.reductions) for s in found.stages), default=0)
+    if not 1 <= len(found.stages) <= 2 or most > HANDED:
+        return 0
+    return 1 if len(found.stages) == 1 and not found.element_outputs else 2
+
+
+@cache
 def held(variant: str) -> int:
     """HELD of a variant."""
     return plan(variant, True).held
 
 
-PARTS = ("held", "cluster", "streamed")
+PARTS = ("held", "cluster", "streamed", "leaves", "combine", "finish")
+SPLIT = ("leaves", "combine", "finish")
 
 
 @dataclass(frozen=True)
@@ -276,7 +292,10 @@ class RowSpec(KernelSpec):
 
     ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
     (``ctas`` CTAs have one so, and tell each other their leaves' sums) or "streamed" (a CTA has a
-    row, and reads it anew for every stage). ``leaves``: of a warp, at a time. ``rows``: of a CTA,
+    row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in several
+    launches: "leaves" (the leaves' sums of ``stage`` go to memory), "combine" (a CTA adds those of
+    a row) for each stage, and "finish" (what is of elements is written). ``final``: of the last stage that there can
+    be, which writes the results that rows have. ``leaves``: of a warp, at a time. ``rows``: of a CTA,
     a warp each. ``lanes``: that have a row, ``pieces``: groups of a leaf that a lane has; fewer
     than the contract's serve short rows. ``vector``: elements travel by 16 bytes. ``persistent``:
     CTAs walk over the rows. ``variant``: what is computed.
@@ -292,6 +311,8 @@ class RowSpec(KernelSpec):
     vector: bool = True
     persistent: bool = False
     per_sm: int = 1
+    stage: int = 0
+    final: bool = False
     variant: str = "softmax x=bf16 > bf16"
     contract: Contract = CONTRACT
 
@@ -309,6 +330,8 @@ class RowSpec(KernelSpec):
         "vector": "whether elements travel by 16 bytes",
         "persistent": "whether CTAs walk over rows",
         "per_sm": "CTAs of an SM that registers are left for",
+        "stage": "which stage, of those of several launches",
+        "final": "whether it is of the last stage that there can be",
         "variant": "what is computed, of which dtypes",
     }
 
@@ -348,7 +371,8 @@ class RowSpec(KernelSpec):
     def label(self) -> str:
         of_row = self.lanes * self.warps * self.ctas
         shape = f"{of_row}x{self.leaves * self.pieces * GROUP}"
-        return f"{self.operation}_{self.dtype}_{self.part}_{shape}{'' if self.vector else '_any'}"
+        part = f"{self.part}{self.stage}" if self.part in ("leaves", "combine") else self.part
+        return f"{self.operation}_{self.dtype}_{part}_{shape}{'' if self.vector else '_any'}"
 
     @property
     def threads(self) -> int:
@@ -366,7 +390,34 @@ class RowSpec(KernelSpec):
     @cached_property
     def plan(self) -> Plan:
         """The formula's stages."""
-        return plan(self.variant, self.part != "streamed")
+        return plan(self.variant, self.part in ("held", "cluster"))
+
+    @property
+    def earlier(self) -> list[Stage]:
+        """The stages whose sums are known already, of a kernel of several launches."""
+        if self.part == "finish":
+            return self.plan.stages
+        return self.plan.stages[: self.stage]
+
+    @property
+    def current(self) -> Stage | None:
+        """The stage of a kernel of several launches; None if the formula has none such."""
+        if self.part == "finish":
+            return self.plan.last
+        return self.plan.stages[self.stage] if self.stage < len(self.plan.stages) else None
+
+    @property
+    def waits(self) -> bool:
+        return self.part in SPLIT and (self.part, self.stage) != ("leaves", 0)
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        if self.part not in SPLIT:
+            return {}
+        total = {"total": ROWS * (2 * HANDED * 8)}
+        return (
+            total if self.part == "finish" else {"partial": ROWS * LEAVES * (HANDED * 8), **total}
+        )
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -381,6 +432,7 @@ class RowSpec(KernelSpec):
                 "BYTES": BYTES,
                 "STORED": STORED,
                 "contract": sys.modules[rowwise.__name__],
+                "HANDED": HANDED,
             }
         )
 
@@ -390,6 +442,7 @@ class RowSpec(KernelSpec):
         arrays = [i for i in formula.inputs if i.kind != "scalar"]
         pointers = [ptr(i.name, f"const {cuda.STORAGE[i.dtype]}* __restrict__") for i in arrays]
         pointers += [ptr(o.name, f"{cuda.STORAGE[o.dtype]}*") for o in formula.outputs]
+        pointers += [ptr(name, "unsigned long long*") for name in self.scratch]
         pitches = [Param(f"ld_{i.name}", "i64") for i in arrays if i.kind == "element"]
         numbers = [Param(i.name, i.dtype) for i in formula.inputs if i.kind == "scalar"]
         sizes = (Param("rows", "u32"), Param("cols", "u32"))
@@ -399,6 +452,8 @@ class RowSpec(KernelSpec):
     def grid(self) -> Expr:
         if self.persistent:
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
+        if self.part in ("leaves", "finish"):
+            return ROWS * ceil_div(LEAVES, self.warps * self.leaves)
         if self.rows > 1:
             return ceil_div(ROWS, self.rows)
         return ROWS if self.ctas == 1 else ROWS * self.ctas
@@ -406,18 +461,21 @@ class RowSpec(KernelSpec):
     @property
     def requires(self) -> Expr:
         found = []
-        if self.vector:
+        if self.vector and self.part != "combine":
             found.append(VECTOR.eq(1))
-        if self.part != "streamed":
+        if self.part in ("held", "cluster"):
             found.append(COLS <= self.capacity)
-        if self.ctas > 1:
+        if self.part in SPLIT:
+            found.append(WAY.eq(1) if self.final and self.stage == 0 else WAY >= 1)
+            found += [size <= WORKSPACE_MAX for size in self.scratch.values()]
+        if self.ctas > 1 or self.part in SPLIT:
             found.append(self.grid <= GRID_MAX)
         return all_of(found) if found else TRUE
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         found = [("blockIdx.x * ROWS + warp, row + gridDim.x", ROWS + self.grid * self.rows)]
-        chunk = self.capacity if self.part != "streamed" else BRANCH * LEAF
+        chunk = self.capacity if self.part in ("held", "cluster") else BRANCH * LEAF
         found.append(("first element of a chunk, and all of it", COLS + 2 * chunk))
         return tuple((text, value, INDEX_MAX) for text, value in found)
 

@@ -11,11 +11,24 @@ from collections.abc import Callable
 
 from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.rowwise import HELD, SPACE, RowSpec
+from ptxgen.spec.rowwise import HELD, LEAVES, ROWS, SMS, SPACE, RowSpec
 
 KEY: Key = ("rows",)
 SHOWN = ("softmax x=bf16 > bf16",)
 """The variants that are looked at: what reviewers read, and goldens hold."""
+
+
+def _split(vector: bool) -> tuple[Route, ...]:
+    """All CTAs have some of a row: one stage by two launches, whatever else by five."""
+    few = (ROWS * 2 <= SMS) & (LEAVES > 128)
+    sums = [RowSpec("leaves", 8, vector=vector, stage=stage) for stage in (0, 1)]
+    once = RowSpec("leaves", 8, vector=vector, final=True), RowSpec("combine", 8, final=True)
+    added = RowSpec("combine", 8), RowSpec("combine", 8, stage=1, final=True)
+    steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", 8, vector=vector)
+    return (
+        Route(once, few, "few very long rows: leaves on all SMs, then their sum"),
+        Route(steps, few, "few very long rows, stage by stage, on all SMs"),
+    )
 
 
 def _rows() -> RouteTable:
@@ -34,8 +47,10 @@ def _rows() -> RouteTable:
             *(Route((k,), HELD <= 16, "short rows: a warp a row, or half of one") for k in short),
             *(Route((k,), HELD <= 8, "a CTA a row, held in registers") for k in middle),
             *(Route((k,), HELD <= 8, "long rows: a cluster a row") for k in long),
+            *_split(True),
             Route((RowSpec("streamed", 16, 2),), TRUE, "any length: a CTA a row, stage by stage"),
             *(Route((k,), HELD <= 8, "rows off 16 bytes, held in registers") for k in odd),
+            *_split(False),
             Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),
         ),
         SHOWN,

@@ -43,7 +43,8 @@ class Reading:
             return None
         low = min(target.ptr & -target.ptr, ALIGN_MAX) if target.ptr else ALIGN_MAX
         values = tuple(
-            (name, min(value, low) if name == "ALIGN" else value) for name, value in self.made.values
+            (name, min(value, low) if name == "ALIGN" else value)
+            for name, value in self.made.values
         )
         made = self.made
         return Problem(made.table, made.dtype, values, made.told, made.pointers, made.what)
@@ -149,7 +150,7 @@ def pose_embedding(question: Question) -> Problem:
 
 
 def _posed(question: Question, sizes: tuple[int, int, int, int]) -> Problem:
-    outer, size, count, inner = sizes
+    outer, size, _, inner = sizes
     shape, strides = (outer, size, inner), (size * inner, inner, 1)
     dtype = next((long for long, short in ELEMENTS.items() if short == question.dtype), "")
     if not dtype:

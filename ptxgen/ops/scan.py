@@ -95,9 +95,7 @@ def backward(
     from ptxgen import torch as operators
 
     (dy,) = gradients
-    found = operators.cumsum(
-        dy, exclusive=options["exclusive"], reverse=not options["reverse"]
-    )
+    found = operators.cumsum(dy, exclusive=options["exclusive"], reverse=not options["reverse"])
     return (found,)
 
 

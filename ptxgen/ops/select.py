@@ -58,7 +58,9 @@ def _rows(name: str, view: ArrayView, takes: tuple[str, ...], most: int) -> tupl
     return count, width, matrix.strides[0] if count > 1 else 0
 
 
-def _typed(names: tuple[str, ...], wanted: tuple[str, ...], targets: tuple[str | None, ...]) -> None:
+def _typed(
+    names: tuple[str, ...], wanted: tuple[str, ...], targets: tuple[str | None, ...]
+) -> None:
     for name, dtype, target in zip(names, wanted, targets, strict=True):
         if target not in (None, dtype):
             raise DtypeError(f"{name} has dtype {target}; takes {dtype}")

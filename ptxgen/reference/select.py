@@ -1,4 +1,4 @@
-"""The oracles of what is selected from rows: contracts ``topk/1`` and ``sample/1``, step by step."""
+"""The oracles of what is selected from rows: contracts ``topk/1`` and ``sample/1``."""
 
 from __future__ import annotations
 
@@ -83,24 +83,17 @@ def _draw(x: Array, temperature: float, top_k: int, top_p: float, random: int) -
             y = add(np.where(np.isnan(z), np.float32(-np.inf), z), -largest)
             y = np.where(y < rows.LOWEST, np.float32(rows.LOWEST), y)
             scaled = exp(np.where(y > 0, np.float32(0), y)) * np.float32(2.0**select.WEIGHT_BITS)
-            weights = [int(w) for w in np.where(np.isnan(x), np.float32(0), scaled)]
+            weights = np.where(np.isnan(x), np.float32(0), scaled).astype(np.uint64)
         else:
-            same = np.isnan(x) if np.isnan(x[first]) else numbers == numbers[first]
-            weights = [int(s and np.isnan(x[i]) == np.isnan(x[first])) for i, s in enumerate(same)]
-    kept = list(order[:top_k]) if 0 < top_k < len(x) else list(order)
+            weights = (numbers == numbers[first]) & (np.isnan(x) == np.isnan(x[first]))
+            weights = weights.astype(np.uint64)
+    kept = order[:top_k] if top_k else order
     nucleus = round(top_p * 2**32)
+    masses = np.cumsum(weights[kept])  # less than 2**64: exact
     if nucleus < 2**32:
-        want = max(nucleus * sum(weights[i] for i in kept) >> 32, 1)
-        mass = 0
-        for place, i in enumerate(kept):
-            mass += weights[i]
-            if mass >= want:
-                kept = kept[: place + 1]
-                break
-    r = random * sum(weights[i] for i in kept) >> 64
-    upto = 0
-    for i in sorted(kept):
-        upto += weights[i]
-        if upto > r:
-            return int(i)
-    raise AssertionError("the weights sum to more than r")
+        want = max(nucleus * int(masses[-1]) >> 32, 1)
+        kept = kept[: np.searchsorted(masses, want) + 1]
+    kept = np.sort(kept)
+    masses = np.cumsum(weights[kept])
+    r = random * int(masses[-1]) >> 64
+    return int(kept[np.searchsorted(masses, r, side="right")])

@@ -415,7 +415,9 @@ class RowSpec(KernelSpec):
         if self.part not in SPLIT:
             return {}
         total = {"total": ROWS * (2 * HANDED * 8)}
-        return total if self.part == "finish" else {"partial": ROWS * LEAVES * (HANDED * 8), **total}
+        return (
+            total if self.part == "finish" else {"partial": ROWS * LEAVES * (HANDED * 8), **total}
+        )
 
     @property
     def context(self) -> Mapping[str, Any]:

@@ -12,7 +12,10 @@ from ptxgen.spec.columns import INNER, ITEM, LEAVES, OUTER, SMS, SPACE, ColumnsS
 def _columns() -> RouteTable:
     from ptxgen.numerics.columns import REDUCTIONS
 
-    listed = (("sum_columns", ("bf16",), "bf16"), ("layer_norm_wgrad", ("bf16", "bf16", "f32", "f32"), "bf16"))
+    listed = (
+        ("sum_columns", ("bf16",), "bf16"),
+        ("layer_norm_wgrad", ("bf16", "bf16", "f32", "f32"), "bf16"),
+    )
     variants = tuple(variant(n, REDUCTIONS[n].formula(dtypes, out)) for n, dtypes, out in listed)
 
     def split(width: int, share: int) -> tuple[ColumnsSpec, ...]:

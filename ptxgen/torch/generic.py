@@ -67,10 +67,12 @@ def operator(op: Op) -> Callable[..., Any]:
         )
         return results[0] if len(results) == 1 else results
 
-    def setup(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Any, output: Any) -> None:
+    def setup(
+        ctx: Any, inputs: tuple[Any, ...], output: Any, keyword_only_inputs: Any = None
+    ) -> None:
         results = output if isinstance(output, tuple) else (output,)
         ctx.count = len(inputs)
-        ctx.options = dict(keyword_only_inputs)
+        ctx.options = dict(keyword_only_inputs or {})  # torch names none where there are none
         ctx.save_for_backward(*inputs, *results)
 
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:

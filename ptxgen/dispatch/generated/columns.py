@@ -10,7 +10,15 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    arch: str, outer: int, n: int, inner: int, item: int, align: int, state: int, sms: int, time: Time
+    arch: str,
+    outer: int,
+    n: int,
+    inner: int,
+    item: int,
+    align: int,
+    state: int,
+    sms: int,
+    time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     leaves = -(-n // 1024)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import int4_cases
+import moves_cases
 import nf4_cases
 import nf4_ptx_cases
 import numpy as np
@@ -26,11 +27,15 @@ from ptxgen.numerics import rows as numerics
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
+from ptxgen.spec.columns import ColumnsSpec
 from ptxgen.spec.int4 import Int4Spec
+from ptxgen.spec.moves import GatherSpec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
 from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rows import LogSumExpSpec
+from ptxgen.spec.scan import ScanSpec
+from ptxgen.spec.select import SampleSpec, SelectSpec
 from ptxgen.tiles import SPECS
 
 Check = Callable[[Any], None]
@@ -217,6 +222,11 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     GemmSpec: products,
     Int4Spec: int4_cases.products,
     LogSumExpSpec: rows,
+    ColumnsSpec: moves_cases.columns,
+    GatherSpec: moves_cases.gather,
+    ScanSpec: moves_cases.scan,
+    SampleSpec: moves_cases.sample,
+    SelectSpec: moves_cases.topk,
     Nf4PtxSpec: nf4_ptx_cases.products,
     PointwiseSpec: pointwise_cases.representatives,
 }

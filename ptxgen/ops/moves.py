@@ -287,7 +287,7 @@ def backward(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of an embedding: contract ``scatter/1``."""
-    from ptxgen import torch as operators
+    operators = _operators()
 
     (weight, indices), (dy,) = arguments, gradients
     found = operators.embedding_backward(
@@ -304,7 +304,7 @@ def backward_gather(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of slices that were read: their gradients are added, each matrix for itself."""
-    from ptxgen import torch as operators
+    operators = _operators()
 
     (x, indices), (dy,) = arguments, gradients
     outer, size, inner = x.shape
@@ -321,7 +321,7 @@ def backward_again(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of an embedding's gradient: the rows of what its gradient is."""
-    from ptxgen import torch as operators
+    operators = _operators()
 
     (_, indices), (ddw,) = arguments, gradients
     index = options["padding_idx"]
@@ -338,7 +338,7 @@ def backward_add(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """``dx = dy``, and of the source its rows."""
-    from ptxgen import torch as operators
+    operators = _operators()
 
     (_, indices, _), (dy,) = arguments, gradients
     return dy, None, operators.embedding(dy, indices) if needs[2] else None
@@ -358,6 +358,14 @@ OPS = {
     ),
 }
 """The rows of moves with indices."""
+
+
+def _operators() -> Any:
+    from ptxgen import torch
+
+    return torch
+
+
 CALLS = {name: caller(op) for name, op in OPS.items()}
 
 

@@ -92,7 +92,9 @@ def backward(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """The sums of the gradients of all results that an element is in: the other way round."""
-    from ptxgen import torch as operators
+    from ptxgen import torch
+
+    operators: Any = torch
 
     (dy,) = gradients
     found = operators.cumsum(dy, exclusive=options["exclusive"], reverse=not options["reverse"])

@@ -296,9 +296,9 @@ class RowSpec(KernelSpec):
     launches: "leaves" (the leaves' sums of ``stage`` go to memory), "combine" (a CTA adds those of
     a row) for each stage, and "finish" (what is of elements is written). ``final``: of the last
     stage that there can be, which writes the results that rows have. ``leaves``: of a warp, at a
-    time. ``rows``: of a CTA, a warp each. ``lanes``: that have a row, ``pieces``: groups of a leaf that a lane has; fewer
-    than the contract's serve short rows. ``vector``: elements travel by 16 bytes. ``persistent``:
-    CTAs walk over the rows. ``variant``: what is computed.
+    time. ``rows``: of a CTA, a warp each. ``lanes``: that have a row, ``pieces``: groups of a leaf
+    that a lane has; fewer than the contract's serve short rows. ``vector``: elements travel by 16
+    bytes. ``persistent``: CTAs walk over the rows. ``variant``: what is computed.
     """
 
     part: str

@@ -7,7 +7,7 @@
 ``HELD``           bytes of an element that a kernel which holds rows keeps
 ``WAY``            1 if there is one stage, and no result for elements; 0 if there
                    are more than two, or more reductions than are handed on
-``LEAVES``         ceil(COLS / LEAF), of the contract
+``LEAVES``         ceil(COLS / LEAF), of the contract; ``BRANCHES`` likewise
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
@@ -37,6 +37,7 @@ from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, KernelSpe
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
+BRANCHES = var("BRANCHES")
 LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
 HANDED = 4
 """Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
@@ -53,7 +54,7 @@ SPACE = Space(
         ("WAY", OneOf((0, 1, 2))),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    derived=(("LEAVES", ceil_div(COLS, LEAF)),),
+    derived=(("LEAVES", ceil_div(COLS, LEAF)), ("BRANCHES", ceil_div(COLS, LEAF * BRANCH))),
 )
 
 BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "bool": 1}
@@ -326,8 +327,8 @@ def held(variant: str) -> int:
     return plan(variant, True).held
 
 
-PARTS = ("held", "cluster", "streamed", "leaves", "combine", "finish")
-SPLIT = ("leaves", "combine", "finish")
+PARTS = ("held", "cluster", "streamed", "branches", "combine", "finish")
+SPLIT = ("branches", "combine", "finish")
 
 
 @dataclass(frozen=True)
@@ -337,7 +338,7 @@ class RowSpec(KernelSpec):
     ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
     (``ctas`` CTAs have one so, and tell each other their leaves' sums) or "streamed" (a CTA has a
     row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in several
-    launches: "leaves" (the leaves' sums of ``stage`` go to memory), "combine" (a CTA adds those of
+    launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each), "combine" (a CTA adds those of
     a row) for each stage, and "finish" (what is of elements is written). ``final``: of the last stage that there can
     be, which writes the results that rows have. ``leaves``: of a warp, at a time. ``rows``: of a CTA,
     a warp each. ``lanes``: that have a row, ``pieces``: groups of a leaf that a lane has; fewer
@@ -389,7 +390,8 @@ class RowSpec(KernelSpec):
         check(alone or not short, name, "warps of a short row", self.warps, 1)
         check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
-        whole = self.part != "streamed" or self.warps * self.leaves == BRANCH
+        branch = self.part in ("streamed", "branches", "finish")
+        whole = not branch or self.warps * self.leaves == BRANCH
         check(whole, name, "leaves at a time", self.warps * self.leaves, BRANCH)
 
     @property
@@ -415,7 +417,7 @@ class RowSpec(KernelSpec):
     def label(self) -> str:
         of_row = self.lanes * self.warps * self.ctas
         shape = f"{of_row}x{self.leaves * self.pieces * GROUP}"
-        part = f"{self.part}{self.stage}" if self.part in ("leaves", "combine") else self.part
+        part = f"{self.part}{self.stage}" if self.part in ("branches", "combine") else self.part
         return f"{self.operation}_{self.dtype}_{part}_{shape}{'' if self.vector else '_any'}"
 
     @property
@@ -452,14 +454,16 @@ class RowSpec(KernelSpec):
 
     @property
     def waits(self) -> bool:
-        return self.part in SPLIT and (self.part, self.stage) != ("leaves", 0)
+        return self.part in SPLIT and (self.part, self.stage) != ("branches", 0)
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
         if self.part not in SPLIT:
             return {}
-        total = {"total": ROWS * (2 * HANDED * 8)}
-        return total if self.part == "finish" else {"partial": ROWS * LEAVES * (HANDED * 8), **total}
+        total = {"row_sums": ROWS * (2 * HANDED * 8)}
+        if self.part == "finish":
+            return total
+        return {"branch_sums": ROWS * BRANCHES * (HANDED * 8), **total}
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -475,6 +479,7 @@ class RowSpec(KernelSpec):
                 "STORED": STORED,
                 "contract": sys.modules[rowwise.__name__],
                 "HANDED": HANDED,
+                "WIDEST": max((BYTES[o.dtype] for o in self.plan.element_outputs), default=0),
                 "PACKED": PACKED,
                 "packs": lambda r: self.vector and r.packed is not None,
                 "halves": _halves,
@@ -497,8 +502,8 @@ class RowSpec(KernelSpec):
     def grid(self) -> Expr:
         if self.persistent:
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
-        if self.part in ("leaves", "finish"):
-            return ROWS * ceil_div(LEAVES, self.warps * self.leaves)
+        if self.part in ("branches", "finish"):
+            return ROWS * BRANCHES
         if self.rows > 1:
             return ceil_div(ROWS, self.rows)
         return ROWS if self.ctas == 1 else ROWS * self.ctas

@@ -73,7 +73,9 @@ def test_every_operation_returns_the_bits_of_its_oracle(name):
     """Rows of more than a leaf, with a tail, some elements being special."""
     taken = [d for d in TABLE[name].dtypes if d != "bool"]
     dtype = NATIVE[LONG[taken[sorted(TABLE).index(name) % len(taken)]]]
-    check(name, arrays(name, (3, 1032), dtype, "special" if dtype in (bfloat16, np.float32) else ""))
+    check(
+        name, arrays(name, (3, 1032), dtype, "special" if dtype in (bfloat16, np.float32) else "")
+    )
 
 
 def test_the_order_of_a_sum_is_the_contracts():
@@ -205,7 +207,11 @@ def test_a_rows_bits_depend_on_that_row_alone():
         (lambda x: ptxgen.amax(x[:, :0], -1), ShapeError, "amax takes at least one element"),
         (lambda x: ptxgen.softmax(x.astype(np.float64)), DtypeError, "x has dtype float64"),
         (lambda x: ptxgen.sum(x, -1, out_dtype="float16"), DtypeError, "out_dtype is 'float16'"),
-        (lambda x: ptxgen.rms_norm(x, x[0, :3]), ShapeError, r"weight has shape \[3\]; takes \[N\]"),
+        (
+            lambda x: ptxgen.rms_norm(x, x[0, :3]),
+            ShapeError,
+            r"weight has shape \[3\]; takes \[N\]",
+        ),
         (lambda x: ptxgen.rms_norm(x, residual=x, out=x), OptionError, "out is no pair"),
         (lambda x: ptxgen.cross_entropy(x, x[:, 0]), DtypeError, "target has dtype float32"),
         (

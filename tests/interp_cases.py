@@ -34,9 +34,10 @@ from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
 from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rows import LogSumExpSpec
+from ptxgen.spec.rowwise import RowSpec
 from ptxgen.spec.scan import ScanSpec
 from ptxgen.spec.select import SampleSpec, SelectSpec
-from ptxgen.tiles import SPECS
+from ptxgen.tiles import SPECS, TABLES
 
 Check = Callable[[Any], None]
 """Runs a kernel on a device, and compares with the oracle."""
@@ -217,6 +218,39 @@ def rows(name: str) -> list[Check]:
     ]
 
 
+# -- operations over rows ---------------------------------------------------------------
+
+
+def check_rowwise(name: str, shape: tuple[int, int], kind: str, device: Any) -> None:
+    """Softmax of rows of ``shape``, or their sums, by routes that have one stage only."""
+    rng = np.random.default_rng([SEED, *shape])
+    x = operand(rng, shape, kind, "bf16")
+    total = "_sum_" in name
+    with ptxgen.use_device(device):
+        got = ptxgen.sum(x, -1, kernel=name) if total else ptxgen.softmax(x, kernel=name)
+    expected = reference.sum(x, -1) if total else reference.softmax(x)
+    same_bits(got, expected, seed=SEED, spec=name, what=f"{shape} {kind}")
+
+
+def rowwise(name: str) -> list[Check]:
+    """Rows around the end of what a lane, a warp and a kernel has; more rows than a CTA's."""
+    routes = [r for r in TABLES["rows",].routes if name in r.names]
+    spec, route = SPECS[name], routes[-1]  # of routes in several steps: all of them
+    split = len(route.kernels) > 1
+    if split and route.kernels[0].final:
+        route = route.of("sum x=bf16 > bf16")
+    unit = 1 if not spec.vector else 8
+    most = spec.capacity if spec.part in ("held", "cluster") else 2 * 1024 + 24
+    widths = {min(most, w) - (0 if w % unit == 0 else w % unit) for w in (24, 1024 + 8, most)}
+    widths |= set() if spec.vector else {min(most, 1043)}
+    shapes = [(spec.rows + 1 if w < 3000 else 1, w) for w in sorted(widths)]
+    kinds = KINDS if not split else ("normal", "special", "wide")
+    return [
+        functools.partial(check_rowwise, route.name, shape, kinds[i % len(kinds)])
+        for i, shape in enumerate(shapes)
+    ]
+
+
 MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     Nf4GemmSpec: nf4_cases.products,
     GemmSpec: products,
@@ -227,6 +261,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     ScanSpec: moves_cases.scan,
     SampleSpec: moves_cases.sample,
     SelectSpec: moves_cases.topk,
+    RowSpec: rowwise,
     Nf4PtxSpec: nf4_ptx_cases.products,
     PointwiseSpec: pointwise_cases.representatives,
 }

@@ -7,7 +7,7 @@
 ``HELD``           bytes of an element that a kernel which holds rows keeps
 ``WAY``            1 if there is one stage, and no result for elements; 0 if there
                    are more than two, or more reductions than are handed on
-``LEAVES``         ceil(COLS / LEAF), of the contract
+``LEAVES``         ceil(COLS / LEAF), of the contract; ``BRANCHES`` likewise
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
@@ -37,6 +37,7 @@ from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, KernelSpe
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
+BRANCHES = var("BRANCHES")
 LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
 HANDED = 4
 """Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
@@ -53,7 +54,7 @@ SPACE = Space(
         ("WAY", OneOf((0, 1, 2))),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    derived=(("LEAVES", ceil_div(COLS, LEAF)),),
+    derived=(("LEAVES", ceil_div(COLS, LEAF)), ("BRANCHES", ceil_div(COLS, LEAF * BRANCH))),
 )
 
 BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "bool": 1}
@@ -85,7 +86,15 @@ class Reduction:
         self.ctype, self.start = cuda.CTYPES[node.type], STARTS[node.data][node.type]
         self.ordered = node.data in ("sum", "prod")
         """Whether leaves are added in order."""
-        self.bytes = BYTES[node.type]
+        found = node.args[0].data if node.args[0].op == "input" else None
+        halves = found is not None and found.dtype in ("bf16", "f16") and found.kind == "element"
+        self.packed: Input | None = found if halves and not self.ordered else None
+        """The array whose 16-bit elements are compared as they are, two at a time: with the same
+        result, since all of them are f32 numbers."""
+        self.at = _picked(node)
+        """Where only one element counts, which: the others would add nothing."""
+        self.body: list[str] = []
+        """Statements for it."""
 
     def join(self, a: str, b: str) -> str:
         """Both, joined, each evaluated once."""
@@ -93,6 +102,20 @@ class Reduction:
             return f"ptxgen_{self.node.data}({a}, {b})"
         op = {"sum": "add", "prod": "mul"}[self.node.data]
         return cuda.expression(Node(op, (self.node, self.node), self.node.type), [a, b])
+
+
+def _picked(node: Node) -> Node | None:
+    """The index of the only element that a sum of ``where(index == at, x, 0)`` has."""
+    arg = node.args[0]
+    if node.data != "sum" or arg.op != "select" or arg.args[2].op != "const" or arg.args[2].data:
+        return None
+    condition = arg.args[0]
+    if condition.op != "eq" or condition.args[1].level == "element":
+        return None
+    index = condition.args[0]
+    while index.op == "convert":
+        index = index.args[0]
+    return condition.args[1] if index.op == "index" and condition.args[1].type == "i32" else None
 
 
 class Stage:
@@ -149,13 +172,13 @@ class Plan:
         for s in range(count):
             nodes = [n for n in formula.nodes if n.op == "reduce" and self.depth[n] == s + 1]
             later = [n for r in roots[s + 1 :] for n in r] if keep else []
-            stage = self._stage(roots[s], later)
-            stage.reductions = [Reduction(n, next(numbers)) for n in nodes]
+            reductions = [Reduction(n, next(numbers)) for n in nodes]
+            stage = self._stage(roots[s], later, reductions)
             for each in stage.reductions:
                 self.names[each.node] = each.name
             stage.after = self._row_values(s + 1)
             self.stages.append(stage)
-        self.last = self._stage(roots[-1], []) if self.element_outputs else None
+        self.last = self._stage(roots[-1], [], []) if self.element_outputs else None
         if self.last:
             self.last.outputs = self.element_outputs
 
@@ -206,9 +229,11 @@ class Plan:
         ]
         return list(cuda.statements(known, self.names, prefix="w"))
 
-    def _stage(self, roots: list[Node], later: list[Node]) -> Stage:
+    def _stage(
+        self, roots: list[Node], later: list[Node], reductions: list[Reduction]
+    ) -> Stage:
         stage = Stage()
-        stage.reductions, stage.outputs, stage.after = [], [], []
+        stage.reductions, stage.outputs, stage.after = reductions, [], []
         values = {**self.names, **{n: f"{at}_e" for n, at in self.kept.items()}}
         cone = _cone(roots, values)
         stage.held = [
@@ -219,7 +244,11 @@ class Plan:
         for node in _needed_again(later, cone, values):
             self.kept[node] = f"k{len(self.kept)}"
             new.append(node)
-        stage.body = list(cuda.statements([*roots, *new], values))
+        picked = [r for r in reductions if r.at is not None]
+        alone = {r.node.args[0] for r in picked}
+        stage.body = list(cuda.statements([*(n for n in roots if n not in alone), *new], values))
+        for each in picked:  # its value may be among what all elements have
+            each.body = list(cuda.statements([each.node.args[0].args[1]], values, prefix="p"))
         stage.kept = [(self.kept[n], values[n]) for n in new]
         stage.values = values
         return stage
@@ -266,6 +295,22 @@ def plan(variant: str, keep: bool) -> Plan:
     return Plan(rowops.formula(variant), keep)
 
 
+PACKED = {
+    ("max", "bf16"): "0xff80ff80u",
+    ("min", "bf16"): "0x7f807f80u",
+    ("max", "f16"): "0xfc00fc00u",
+    ("min", "f16"): "0x7c007c00u",
+}
+"""What two extremes of 16 bits begin with."""
+
+
+def _halves(r: Reduction) -> list[str]:
+    """Both of two extremes of 16 bits, in f32."""
+    assert r.packed is not None
+    words = f"{r.name}_p & 0xffffu", f"{r.name}_p >> 16"
+    return [f"ptxgen_from_{r.packed.dtype}((unsigned short)({each}))" for each in words]
+
+
 @cache
 def way(variant: str) -> int:
     """WAY of a variant."""
@@ -282,8 +327,8 @@ def held(variant: str) -> int:
     return plan(variant, True).held
 
 
-PARTS = ("held", "cluster", "streamed", "leaves", "combine", "finish")
-SPLIT = ("leaves", "combine", "finish")
+PARTS = ("held", "cluster", "streamed", "branches", "combine", "finish")
+SPLIT = ("branches", "combine", "finish")
 
 
 @dataclass(frozen=True)
@@ -292,13 +337,14 @@ class RowSpec(KernelSpec):
 
     ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
     (``ctas`` CTAs have one so, and tell each other their leaves' sums) or "streamed" (a CTA has a
-    row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in several
-    launches: "leaves" (the leaves' sums of ``stage`` go to memory), "combine" (a CTA adds those of
-    a row) for each stage, and "finish" (what is of elements is written). ``final``: of the last
-    stage that there can be, which writes the results that rows have. ``leaves``: of a warp, at a
-    time. ``rows``: of a CTA, a warp each. ``lanes``: that have a row, ``pieces``: groups of a leaf
-    that a lane has; fewer than the contract's serve short rows. ``vector``: elements travel by 16
-    bytes. ``persistent``: CTAs walk over the rows. ``variant``: what is computed.
+    row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
+    several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
+    "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
+    written). ``final``: of the last stage that there can be, which writes the results that rows
+    have. ``leaves``: of a warp, at a time. ``rows``: of a CTA, a warp each. ``lanes``: that have
+    a row, ``pieces``: groups of a leaf that a lane has; fewer than the contract's serve short
+    rows. ``vector``: elements travel by 16 bytes. ``persistent``: CTAs walk over the rows.
+    ``variant``: what is computed.
     """
 
     part: str
@@ -345,7 +391,8 @@ class RowSpec(KernelSpec):
         check(alone or not short, name, "warps of a short row", self.warps, 1)
         check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
-        whole = self.part != "streamed" or self.warps * self.leaves == BRANCH
+        branch = self.part in ("streamed", "branches", "finish")
+        whole = not branch or self.warps * self.leaves == BRANCH
         check(whole, name, "leaves at a time", self.warps * self.leaves, BRANCH)
 
     @property
@@ -371,7 +418,7 @@ class RowSpec(KernelSpec):
     def label(self) -> str:
         of_row = self.lanes * self.warps * self.ctas
         shape = f"{of_row}x{self.leaves * self.pieces * GROUP}"
-        part = f"{self.part}{self.stage}" if self.part in ("leaves", "combine") else self.part
+        part = f"{self.part}{self.stage}" if self.part in ("branches", "combine") else self.part
         return f"{self.operation}_{self.dtype}_{part}_{shape}{'' if self.vector else '_any'}"
 
     @property
@@ -408,16 +455,16 @@ class RowSpec(KernelSpec):
 
     @property
     def waits(self) -> bool:
-        return self.part in SPLIT and (self.part, self.stage) != ("leaves", 0)
+        return self.part in SPLIT and (self.part, self.stage) != ("branches", 0)
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
         if self.part not in SPLIT:
             return {}
-        total = {"total": ROWS * (2 * HANDED * 8)}
-        return (
-            total if self.part == "finish" else {"partial": ROWS * LEAVES * (HANDED * 8), **total}
-        )
+        total = {"row_sums": ROWS * (2 * HANDED * 8)}
+        if self.part == "finish":
+            return total
+        return {"branch_sums": ROWS * BRANCHES * (HANDED * 8), **total}
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -433,6 +480,10 @@ class RowSpec(KernelSpec):
                 "STORED": STORED,
                 "contract": sys.modules[rowwise.__name__],
                 "HANDED": HANDED,
+                "WIDEST": max((BYTES[o.dtype] for o in self.plan.element_outputs), default=0),
+                "PACKED": PACKED,
+                "packs": lambda r: self.vector and r.packed is not None,
+                "halves": _halves,
             }
         )
 
@@ -452,8 +503,8 @@ class RowSpec(KernelSpec):
     def grid(self) -> Expr:
         if self.persistent:
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
-        if self.part in ("leaves", "finish"):
-            return ROWS * ceil_div(LEAVES, self.warps * self.leaves)
+        if self.part in ("branches", "finish"):
+            return ROWS * BRANCHES
         if self.rows > 1:
             return ceil_div(ROWS, self.rows)
         return ROWS if self.ctas == 1 else ROWS * self.ctas

@@ -15,6 +15,7 @@ import torch
 from ptxgen.errors import GradError, ShapeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.signature import Option
+from ptxgen.ops import OPS, columns
 from ptxgen.ops.op import Op
 from ptxgen.ops.run import caller
 from ptxgen.runtime.arrays import ArrayView
@@ -98,6 +99,11 @@ def operator(op: Op) -> Callable[..., Any]:
     )
     made: Callable[..., Any] = getattr(torch.ops.ptxgen, op.name)
     return made
+
+
+def named(name: str) -> Callable[..., Any]:
+    """The operator of a row of the library, by its name."""
+    return operator(columns.OPS[name] if name in columns.OPS else OPS[name])
 
 
 def _schema(op: Op) -> str:

@@ -2,7 +2,7 @@
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
 :func:`logsumexp`; of any formula by :func:`pointwise`, those with names in :mod:`ptxgen.functions`;
-:mod:`ptxgen.moves` has copies and views; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has
+:mod:`ptxgen.layout` has copies and views; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has
 weights of 4 bits.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
@@ -17,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptxgen import functions, int4, moves, nf4, reference
+    from ptxgen import functions, int4, layout, nf4, reference
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -118,6 +118,7 @@ __all__ = [
     "int4",
     "layer_norm",
     "layer_norm_wgrad",
+    "layout",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
@@ -125,7 +126,6 @@ __all__ = [
     "logsumexp",
     "matmul",
     "mean",
-    "moves",
     "nf4",
     "pointwise",
     "prod",
@@ -182,7 +182,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("functions", "int4", "moves", "nf4", "reference"):
+    if name in ("functions", "int4", "layout", "nf4", "reference"):
         return importlib.import_module(f"ptxgen.{name}")
     if name not in __all__ and name not in _HOMES:
         raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")

@@ -47,6 +47,8 @@ LAYOUTS: dict[str, tuple[tuple[Lie, Lie, Lie], str]] = {
     "flat": ((rows(16, 64), rows(16, 64), rows(16, 64)), "flat"),
     "flat, a tail": ((rows(1003), rows(1003), rows(1003)), "flat"),
     "flat, a number for all": ((rows(1027), Lie((), ()), rows(1027)), "flat"),
+    "one off 16 bytes": ((rows(1003, offset=1), rows(1003), rows(1003)), "flat"),
+    "rows, every third": ((Lie((9, 24), (130, 3)), rows(24), rows(9, 24)), "rows"),
     "off 16 bytes": ((rows(999, offset=1), rows(999), rows(999, offset=3)), "any"),
     "a bias": ((rows(7, 64), rows(64), rows(7, 64)), "rows"),
     "a number a row": ((rows(7, 64), Lie((7, 1), (1, 1)), rows(7, 64)), "rows"),
@@ -150,7 +152,7 @@ def representative(x, y, s):
 _UNEVEN = Lie((2, 5, 7), (300, 40, 3)), Lie((2, 5, 1), (9, 1, 1)), Lie((2, 5, 7), (160, 24, 2))
 REPRESENTED = {
     "flat": (rows(1003),) * 3,
-    "rows": (rows(7, 64), rows(64), rows(7, 64)),
+    "rows": (rows(7, 64), Lie((7, 64), (200, 3)), rows(7, 64)),
     "blocks": (Lie((2, 48, 32), (1536, 1, 48)), Lie((2, 48, 1), (60, 1, 1)), rows(2, 48, 32)),
     "any": _UNEVEN,
     "wide": _UNEVEN,

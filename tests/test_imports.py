@@ -31,7 +31,7 @@ ROOMS = (
     "runtime",
     "ops",
     "functions",
-    "moves",
+    "layout",
     "int4",
     "nf4",
     "torch",

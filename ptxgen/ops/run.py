@@ -101,7 +101,7 @@ def hot_path(signature: Signature) -> str:
         f"    if {joined('type({}) in tensors', always, ' and ')}:",
         f"        if {joined('type({}) in optional', maybe, ' and ') or 'True'}:",
         "            try:",
-        *(f"                p_{n} = {n}.data_ptr()" for n in always),
+        *(f"                p_{n} = {n}.data_ptr(); k_{n} = torch_key({n})" for n in always),
         *(f"                p_{n} = 0; k_{n} = None" for n in maybe),
         f"                grad = {joined('{}.requires_grad', always, ' or ')}",
     ]
@@ -112,10 +112,6 @@ def hot_path(signature: Signature) -> str:
             f"                    grad = grad or {n}.requires_grad",
         ]
 
-    def key_of(name: str) -> str:
-        return f"torch_key({name})" if name in always else f"k_{name}"
-
-    keys = map(key_of, names)
     # Results that lie close together, as parts of one array do, do so in each call of a key.
     near = [(a, b, f"n_{i}") for i, (a, b) in enumerate(itertools.combinations(outs, 2))]
     for a, b, distance in near:
@@ -126,7 +122,8 @@ def hot_path(signature: Signature) -> str:
     lines += [
         f"                low = ({joined('p_{}', names, ' | ')}) & 15",
         f"                low = low and ({joined('p_{} & 15', names)},)",
-        f"                key = ({', '.join([*keys, 'options', 'low', *(n for *_, n in near)])})",
+        f"                key = ({joined('k_{}', names)}, options, low"
+        f"{''.join(f', {n}' for *_, n in near)})",
         "                entry = find(key)",
     ]
     if numbers:
@@ -160,7 +157,7 @@ def hot_path(signature: Signature) -> str:
             j = names.index(other)
             ways = [f"e_{out} <= p_{other}", f"p_{other} + sizes[{j}] <= p_{out}"]
             if other in signature.over.get(out, ()):
-                ways.append(f"p_{out} == p_{other} and {key_of(out)} == {key_of(other)}")
+                ways.append(f"p_{out} == p_{other} and k_{out} == k_{other}")
             ways += [n for a, b, n in near if {a, b} == {out, other}]
             apart.append(f"({' or '.join(ways)})")
     lines += [

@@ -2,7 +2,7 @@
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
 :func:`logsumexp`; of any formula by :func:`pointwise`, those with names in :mod:`ptxgen.functions`;
-:mod:`ptxgen.moves` has copies and views; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has
+:mod:`ptxgen.layout` has copies and views; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has
 weights of 4 bits.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ptxgen.later import later
 
 if TYPE_CHECKING:
-    from ptxgen import functions, int4, moves, nf4, reference
+    from ptxgen import functions, int4, layout, nf4, reference
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -121,6 +121,7 @@ __all__ = [
     "int4",
     "layer_norm",
     "layer_norm_wgrad",
+    "layout",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
@@ -128,7 +129,6 @@ __all__ = [
     "logsumexp",
     "matmul",
     "mean",
-    "moves",
     "nf4",
     "pointwise",
     "prod",
@@ -148,7 +148,7 @@ __all__ = [
 _HOMES = {
     **{name: f"ptxgen.ops:{name}" for name in (*__all__, "sum")},
     **{name: f"ptxgen.errors:{name}" for name in __all__ if name[0].isupper()},
-    **{name: f"ptxgen.{name}" for name in ("functions", "int4", "moves", "nf4", "reference")},
+    **{name: f"ptxgen.{name}" for name in ("functions", "int4", "layout", "nf4", "reference")},
     "autotune": "ptxgen.ops.autotune:autotune",
     "devices": "ptxgen.runtime:devices",
     "explain": "ptxgen.ops.explaining:explain",

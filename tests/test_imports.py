@@ -32,7 +32,7 @@ ROOMS = (
     "runtime",
     "ops",
     "functions",
-    "moves",
+    "layout",
     "int4",
     "nf4",
     "torch",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -287,8 +288,7 @@ def backward(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of an embedding: contract ``scatter/1``."""
-    operators = _operators()
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (weight, indices), (dy,) = arguments, gradients
     found = operators.embedding_backward(
         dy.contiguous(), indices, rows=weight.shape[0], padding_idx=options["padding_idx"]
@@ -304,8 +304,7 @@ def backward_gather(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of slices that were read: their gradients are added, each matrix for itself."""
-    operators = _operators()
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (x, indices), (dy,) = arguments, gradients
     outer, size, inner = x.shape
     rows = dy.transpose(0, 1).reshape(indices.shape[0], outer * inner)
@@ -321,8 +320,7 @@ def backward_again(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of an embedding's gradient: the rows of what its gradient is."""
-    operators = _operators()
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (_, indices), (ddw,) = arguments, gradients
     index = options["padding_idx"]
     if index is not None:
@@ -338,8 +336,7 @@ def backward_add(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """``dx = dy``, and of the source its rows."""
-    operators = _operators()
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (_, indices, _), (dy,) = arguments, gradients
     return dy, None, operators.embedding(dy, indices) if needs[2] else None
 
@@ -358,14 +355,6 @@ OPS = {
     ),
 }
 """The rows of moves with indices."""
-
-
-def _operators() -> Any:
-    from ptxgen import torch
-
-    return torch
-
-
 CALLS = {name: caller(op) for name, op in OPS.items()}
 
 

@@ -283,7 +283,7 @@ def watch_torch() -> None:
         import importlib
 
         importlib.import_module("ptxgen.torch.pointwise")
-        importlib.import_module("ptxgen.torch.moves")
+        importlib.import_module("ptxgen.torch.layout")
 
 
 def _gradient(of: Pointwise, needs: tuple[bool, ...], results: int) -> Pointwise:

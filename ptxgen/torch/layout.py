@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ptxgen import moves
+from ptxgen import layout
 from ptxgen.errors import GradError
 
 _LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
@@ -14,7 +14,7 @@ _LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 
 def _compute(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
     with torch.no_grad():
-        return moves.rope(x, cos, sin, interleaved=interleaved)
+        return layout.rope(x, cos, sin, interleaved=interleaved)
 
 
 def _fake(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:

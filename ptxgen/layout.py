@@ -1,4 +1,4 @@
-"""Moves: what only says where elements lie, or brings them there. Views where a view will do.
+"""Layout: what only says where elements lie, or brings them there. Views where a view will do.
 
 Arrays are those of any framework that slices as NumPy does; results that are not views are made in
 the caller's framework, by one pass over memory.
@@ -151,7 +151,7 @@ def rope(
     Dtypes
         Those of pointwise functions; the result has that of ``x``.
     Gradients
-        In PyTorch ``ptxgen.torch.rope``: the same with ``-sin``.
+        Of ``x``, in PyTorch: the same with ``-sin``.
 
     Raises ShapeError if R is more than D. ``out`` may be ``x``.
     """

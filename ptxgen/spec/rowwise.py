@@ -85,7 +85,15 @@ class Reduction:
         self.ctype, self.start = cuda.CTYPES[node.type], STARTS[node.data][node.type]
         self.ordered = node.data in ("sum", "prod")
         """Whether leaves are added in order."""
-        self.bytes = BYTES[node.type]
+        found = node.args[0].data if node.args[0].op == "input" else None
+        halves = found is not None and found.dtype in ("bf16", "f16") and found.kind == "element"
+        self.packed: Input | None = found if halves and not self.ordered else None
+        """The array whose 16-bit elements are compared as they are, two at a time: with the same
+        result, since all of them are f32 numbers."""
+        self.at = _picked(node)
+        """Where only one element counts, which: the others would add nothing."""
+        self.body: list[str] = []
+        """Statements for it."""
 
     def join(self, a: str, b: str) -> str:
         """Both, joined, each evaluated once."""
@@ -93,6 +101,20 @@ class Reduction:
             return f"ptxgen_{self.node.data}({a}, {b})"
         op = {"sum": "add", "prod": "mul"}[self.node.data]
         return cuda.expression(Node(op, (self.node, self.node), self.node.type), [a, b])
+
+
+def _picked(node: Node) -> Node | None:
+    """The index of the only element that a sum of ``where(index == at, x, 0)`` has."""
+    arg = node.args[0]
+    if node.data != "sum" or arg.op != "select" or arg.args[2].op != "const" or arg.args[2].data:
+        return None
+    condition = arg.args[0]
+    if condition.op != "eq" or condition.args[1].level == "element":
+        return None
+    index = condition.args[0]
+    while index.op == "convert":
+        index = index.args[0]
+    return condition.args[1] if index.op == "index" and condition.args[1].type == "i32" else None
 
 
 class Stage:
@@ -149,13 +171,13 @@ class Plan:
         for s in range(count):
             nodes = [n for n in formula.nodes if n.op == "reduce" and self.depth[n] == s + 1]
             later = [n for r in roots[s + 1 :] for n in r] if keep else []
-            stage = self._stage(roots[s], later)
-            stage.reductions = [Reduction(n, next(numbers)) for n in nodes]
+            reductions = [Reduction(n, next(numbers)) for n in nodes]
+            stage = self._stage(roots[s], later, reductions)
             for each in stage.reductions:
                 self.names[each.node] = each.name
             stage.after = self._row_values(s + 1)
             self.stages.append(stage)
-        self.last = self._stage(roots[-1], []) if self.element_outputs else None
+        self.last = self._stage(roots[-1], [], []) if self.element_outputs else None
         if self.last:
             self.last.outputs = self.element_outputs
 
@@ -206,9 +228,11 @@ class Plan:
         ]
         return list(cuda.statements(known, self.names, prefix="w"))
 
-    def _stage(self, roots: list[Node], later: list[Node]) -> Stage:
+    def _stage(
+        self, roots: list[Node], later: list[Node], reductions: list[Reduction]
+    ) -> Stage:
         stage = Stage()
-        stage.reductions, stage.outputs, stage.after = [], [], []
+        stage.reductions, stage.outputs, stage.after = reductions, [], []
         values = {**self.names, **{n: f"{at}_e" for n, at in self.kept.items()}}
         cone = _cone(roots, values)
         stage.held = [
@@ -219,7 +243,11 @@ class Plan:
         for node in _needed_again(later, cone, values):
             self.kept[node] = f"k{len(self.kept)}"
             new.append(node)
-        stage.body = list(cuda.statements([*roots, *new], values))
+        picked = [r for r in reductions if r.at is not None]
+        alone = {r.node.args[0] for r in picked}
+        stage.body = list(cuda.statements([*(n for n in roots if n not in alone), *new], values))
+        for each in picked:  # its value may be among what all elements have
+            each.body = list(cuda.statements([each.node.args[0].args[1]], values, prefix="p"))
         stage.kept = [(self.kept[n], values[n]) for n in new]
         stage.values = values
         return stage
@@ -264,6 +292,22 @@ def _needed_again(
 def plan(variant: str, keep: bool) -> Plan:
     """The stages of a variant."""
     return Plan(rowops.formula(variant), keep)
+
+
+PACKED = {
+    ("max", "bf16"): "0xff80ff80u",
+    ("min", "bf16"): "0x7f807f80u",
+    ("max", "f16"): "0xfc00fc00u",
+    ("min", "f16"): "0x7c007c00u",
+}
+"""What two extremes of 16 bits begin with."""
+
+
+def _halves(r: Reduction) -> list[str]:
+    """Both of two extremes of 16 bits, in f32."""
+    assert r.packed is not None
+    words = f"{r.name}_p & 0xffffu", f"{r.name}_p >> 16"
+    return [f"ptxgen_from_{r.packed.dtype}((unsigned short)({each}))" for each in words]
 
 
 @cache
@@ -433,6 +477,9 @@ class RowSpec(KernelSpec):
                 "STORED": STORED,
                 "contract": sys.modules[rowwise.__name__],
                 "HANDED": HANDED,
+                "PACKED": PACKED,
+                "packs": lambda r: self.vector and r.packed is not None,
+                "halves": _halves,
             }
         )
 

@@ -8,6 +8,7 @@ for every stage.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable
@@ -40,7 +41,7 @@ def _rows() -> RouteTable:
     )
     middle = (RowSpec("held", 2), RowSpec("held", 4), RowSpec("held", 8), RowSpec("held", 16))
     long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (2, 4, 8))
-    odd = (RowSpec("held", rows=4, vector=False), RowSpec("held", 8, vector=False))
+    odd = (RowSpec("held", rows=4), RowSpec("held", 4), RowSpec("held", 8), long[1], long[2])
     return RouteTable(
         SPACE,
         (
@@ -49,7 +50,10 @@ def _rows() -> RouteTable:
             *(Route((k,), HELD <= 8, "long rows: a cluster a row") for k in long),
             *_split(True),
             Route((RowSpec("streamed", 16, 2),), TRUE, "any length: a CTA a row, stage by stage"),
-            *(Route((k,), HELD <= 8, "rows off 16 bytes, held in registers") for k in odd),
+            *(
+                Route((replace(k, vector=False),), HELD <= 8, "rows off 16 bytes, held so too")
+                for k in odd
+            ),
             *_split(False),
             Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),
         ),

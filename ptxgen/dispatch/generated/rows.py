@@ -104,23 +104,37 @@ def candidates(
     if vector == 1:
         yield Candidate(0.0, Choice(13, ("rows_softmax_bf16_streamed_512x64_a71a88",), (rows,), ()))
         return
-    # 14: rows off 16 bytes, held in registers
+    # 14: rows off 16 bytes, held so too
     if cols <= 1024 and held <= 8:
         choice = Choice(14, ("rows_softmax_bf16_held_32x32_any_722357",), (-(-rows // 4),), ())
         yield Candidate(0.0, choice)
         return
-    # 15: rows off 16 bytes, held in registers
-    if cols <= 8192 and held <= 8:
-        yield Candidate(0.0, Choice(15, ("rows_softmax_bf16_held_256x32_any_4cdb49",), (rows,), ()))
+    # 15: rows off 16 bytes, held so too
+    if cols <= 4096 and held <= 8:
+        yield Candidate(0.0, Choice(15, ("rows_softmax_bf16_held_128x32_any_61e073",), (rows,), ()))
         return
-    # 16: few very long rows: leaves on all SMs, then their sum
+    # 16: rows off 16 bytes, held so too
+    if cols <= 8192 and held <= 8:
+        yield Candidate(0.0, Choice(16, ("rows_softmax_bf16_held_256x32_any_4cdb49",), (rows,), ()))
+        return
+    # 17: rows off 16 bytes, held so too
+    if arch in SOME_0 and cols <= 65536 and rows * 4 <= 2147483647 and held <= 8:
+        choice = Choice(17, ("rows_softmax_bf16_cluster_2048x32_any_3033c8",), (rows * 4,), ())
+        yield Candidate(0.0, choice)
+        return
+    # 18: rows off 16 bytes, held so too
+    if arch in SOME_0 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(18, ("rows_softmax_bf16_cluster_4096x32_any_dcd901",), (rows * 8,), ())
+        yield Candidate(0.0, choice)
+        return
+    # 19: few very long rows: leaves on all SMs, then their sum
     if (
         way == 1 and rows * leaves * 32 <= 268435456 and rows * 64 <= 268435456
         and pieces_rows_leaves8 <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            16,
+            19,
             (
                 "rows_softmax_bf16_leaves0_256x32_any_1be251",
                 "rows_softmax_bf16_combine0_256x32_9dccdb",
@@ -128,14 +142,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 17: few very long rows, stage by stage, on all SMs
+    # 20: few very long rows, stage by stage, on all SMs
     if (
         way >= 1 and rows * leaves * 32 <= 268435456 and rows * 64 <= 268435456
         and pieces_rows_leaves8 <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            17,
+            20,
             (
                 "rows_softmax_bf16_leaves0_256x32_any_f2e3e8",
                 "rows_softmax_bf16_combine0_256x32_b1bce1",
@@ -147,5 +161,5 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 18: everything else
-    yield Candidate(0.0, Choice(18, ("rows_softmax_bf16_streamed_512x64_any_b5d0db",), (rows,), ()))
+    # 21: everything else
+    yield Candidate(0.0, Choice(21, ("rows_softmax_bf16_streamed_512x64_any_b5d0db",), (rows,), ()))

@@ -27,7 +27,7 @@ except ImportError:
     LogitsProcessor = object
 
 VOCABULARY, BATCH, LENGTH, NEW = 4096, 32, 24, 6
-PIECES = (1, 2, 3, 16)
+PIECES = (1, 3, 16)
 MOST = 4  # pieces of a size
 ATTENTION = ("eager", "sdpa")
 

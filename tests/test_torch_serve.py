@@ -204,6 +204,21 @@ def test_sums_have_the_contracts_bits_along_any_dimension():
     assert block.served == {"sum": 8, "mean": 1, "var": 1} and not block.unknown
 
 
+def test_rows_have_the_bits_of_the_library():
+    x, w, b = rows_of((6, 20)), rows_of((20,), 1), rows_of((20,), 2)
+    at = [t.numpy() for t in (x, w, b)]
+    with pt.batch_invariant() as block:
+        found = functional.layer_norm(x, (20,), w, b)
+        kept = torch.native_layer_norm(x, (20,), w, b, 1e-5)
+        assert torch.equal(x.softmax(-1), torch.from_numpy(reference.softmax(at[0])))
+        assert torch.equal(x.log_softmax(-1), torch.from_numpy(reference.log_softmax(at[0])))
+        assert torch.equal(x.cumsum(-1), torch.from_numpy(reference.cumsum(at[0])))
+    assert torch.equal(found, torch.from_numpy(reference.layer_norm(*at)))
+    assert torch.equal(kept[0], found)
+    assert torch.equal(kept[1][:, 0], torch.from_numpy(reference.mean(at[0], -1)))
+    assert block.served["native_layer_norm"] == 2
+
+
 SERVED = {
     "softmax": lambda x: x.softmax(-1),
     "softmax down": lambda x: x.softmax(1),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -170,46 +171,63 @@ def blocks(torch: Any) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def _ms(torch: Any, work: Callable[[], Any], count: int) -> float:
-    """The median of ``count`` runs, host included."""
-    times = []
-    for _ in range(count):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        work()
-        torch.cuda.synchronize()
-        times.append(1e3 * (time.perf_counter() - start))
-    return sorted(times)[count // 2]
+def _ms(torch: Any, work: Callable[[], Any]) -> float:
+    """The time of a run, host included."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return 1e3 * (time.perf_counter() - start)
 
 
 def rows(torch: Any, shape: Shape, count: int = 7) -> list[Row]:
-    """Checks and times each way."""
+    """Checks each way, then times them in turns; medians."""
     model = Llama(torch, shape)
     random = torch.Generator(device="cuda").manual_seed(1)
     tokens = torch.randint(
         shape.vocabulary, (shape.batch, shape.length), device="cuda", generator=random
     )
-    found = []
+    ways = blocks(torch)
+    differ = {}
+    times: dict[tuple[str, str], list[float]] = {}
+    works: dict[str, Callable[[], Any]] = {
+        "forward": lambda: model(tokens),
+        "prefill": lambda: model(tokens, []),
+        "all": lambda: model.generate(tokens, shape.new),
+    }
     with torch.no_grad():
-        for name, block in blocks(torch).items():
-            fewer = sorted({1, 2, shape.batch // 2} - {0})
+        for name, block in ways.items():
             with block():
-                whole = model(tokens)
-                positions = sum(int((model(tokens[:m]) != whole[:m]).any(-1).sum()) for m in fewer)
-                del whole
-                chosen, logits = model.generate(tokens, shape.new)
-                steps = others = 0
-                for m in fewer:
-                    one, those = model.generate(tokens[:m], shape.new)
-                    steps += int((those != logits).any(-1).sum())
-                    others += int((one[0] != chosen[0]).sum())
-                forward = _ms(torch, lambda: model(tokens), count)
-                prefill = _ms(torch, lambda: model(tokens, []), 3)
-                token = _ms(torch, lambda: model.generate(tokens, shape.new), 3)
-            each = (token - prefill) / shape.new
-            speed = 1e3 * shape.batch * shape.length / forward
-            found.append(Row(name, forward, each, speed, positions, steps, others))
+                differ[name] = _differ(model, tokens, shape.new)
+        for turn in range(count + 1):
+            for name, block in ways.items():
+                with block():
+                    for what, work in works.items():
+                        taken = _ms(torch, work)
+                        if turn:  # the first is to warm up
+                            times.setdefault((name, what), []).append(taken)
+    found = []
+    for name in ways:
+        forward, prefill, all_ = (statistics.median(times[name, what]) for what in works)
+        speed = 1e3 * shape.batch * shape.length / forward
+        token = (all_ - prefill) / shape.new
+        found.append(Row(name, forward, token, speed, *differ[name]))
     return found
+
+
+def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:
+    """What :class:`Row` says of fewer sequences."""
+    fewer = sorted({1, 2, len(tokens) // 2} - {0})
+    whole = model(tokens)
+    positions = sum(int((model(tokens[:m]) != whole[:m]).any(-1).sum()) for m in fewer)
+    del whole
+    chosen, logits = model.generate(tokens, count)
+    steps = others = 0
+    for m in fewer:
+        one, those = model.generate(tokens[:m], count)
+        steps += int((those != logits).any(-1).sum())
+        others += int((one[0] != chosen[0]).sum())
+    return positions, steps, others
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -753,22 +753,25 @@ def _gate(name: str, x: Node) -> Node:
         argument = -y * slope
         low = fma(-y, slope_low, fma(-y, slope, -argument))
 
-    # e = 2**n * (power + power_low)
+    # e = back * (power + power_low); back is a power of 2, whose product is exact until the result.
     bias = c.rounder + c.bias + c.room
     rounded = fma(argument, c.log2_e[0], bias)
     n = rounded - bias
     tail = n * -c.ln2[1] if low is None else fma(n, -c.ln2[1], low)
     r = fma(n, -c.ln2[0], argument) + tail
     series = fma(_horner(r, c.exp) * r, r, r)
-    power = 1 + series
-    power_low = series + (1 - power)
-    first, second = _low_factors(bits(rounded), c)
+    scale, back = _low_factors(bits(rounded), c)
+    power = fma(series, scale, scale)
+    power_low = fma(series, scale, scale - power)
 
     # The tail is e * (numerator + numerator_low) / (denominator + denominator_low); the reciprocal
     # of the denominator is reciprocal * (1 + correction).
-    shift, addend = (c.tail_shift, y) if name == "gelu" else (1, power * first * second)
-    denominator = shift + addend
-    denominator_low = addend + (shift - denominator)
+    if name == "gelu":
+        denominator = c.tail_shift + y
+        denominator_low = y + (c.tail_shift - denominator)
+    else:
+        denominator = fma(power, back, 1)
+        denominator_low = fma(power, back, 1 - denominator)
     reciprocal = _divided(denominator)
     correction = fma(-reciprocal, denominator_low, fma(-reciprocal, denominator, 1))
     if name == "gelu":
@@ -786,7 +789,7 @@ def _gate(name: str, x: Node) -> Node:
         value_low = fma(reciprocal, power_low, fma(reciprocal, power, -value))
         value_low = fma(value, correction, value_low)
     product = fma(y, value, y * value_low)
-    return fma(-(product * first), second, maximum(x, -0.0))
+    return maximum(x, -0.0) - product * back
 
 
 def _silu_slope(x: Node, y: Node) -> tuple[Node, ...]:

@@ -32,6 +32,8 @@ from ptxgen.spec import formula as source
 
 CHECKOUT = Path(__file__).parents[1]
 SEED = 5
+STRIDE = 127
+"""The long tests try every 127th f32."""
 F32 = NDArray[np.float32]
 PI = (
     "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534"
@@ -82,12 +84,12 @@ def test_error(name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", measure.TRUTH)
-def test_error_over_all(name: str) -> None:
-    """Every f32; the table's figures are these, rounded up in the third place."""
+def test_error_of_many(name: str) -> None:
+    """Tens of millions, all binades evenly (the tool takes every one, in hours)."""
     normal, small = documented()[name]
-    found = measure.sweep(name, 1)
-    assert normal - 0.001 <= found.normal <= normal
-    assert found.subnormal <= small
+    found = measure.sweep(name, STRIDE)
+    assert 0.9 * normal <= found.normal <= normal, found
+    assert 0.9 * small <= found.subnormal <= small, found
 
 
 LONG = np.longdouble
@@ -224,8 +226,8 @@ def test_gates_have_the_bits_of_epilogues(name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", GATES)
-def test_gates_have_the_bits_of_epilogues_everywhere(name: str) -> None:
-    for x in measure.arguments(0, 1 << 32):
+def test_many_gates_have_the_bits_of_epilogues(name: str) -> None:
+    for x in measure.arguments(0, 1 << 32, STRIDE):
         assert_same(call(FUNCTIONS[name], x), activate(name, x), x)
 
 

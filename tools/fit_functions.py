@@ -69,8 +69,11 @@ def main() -> None:
     show("LOG2", fit_logarithm(SQRT_HALF - 1, 2 * SQRT_HALF - 1, 8))
     show("POW_LOG", fit_wide_logarithm(13))
 
-    tanh = (-1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925, 21844 / 6081075, 0.0, 0.0)
-    show("TANH", fit_odd(np.tanh, tanh.__getitem__, 0.6, 4))
+    e = chebyshev_grid(0, 1, POINTS)
+    near = series(lambda i: (-1) ** (i + 1) / (i + 2), np.minimum(e, 0.3))
+    target = np.where(e < 0.3, near, (np.log1p(e) - e) / e**2)
+    show("LOG1P", fit_f32(e, target, e * e / np.log1p(e), 9))
+
     show("ATAN", fit_odd(np.arctan, lambda i: (-1) ** (i + 1) / (2 * i + 3), 1, 8))
 
     half = math.pi / 4

@@ -1,7 +1,7 @@
 """Measure the functions of formulas against float64 over every f32.
 
-``python tools/function_errors.py`` prints the table of ``docs/functions.md``; it takes about an
-hour on two processors. Names choose functions, ``--step N`` takes every N-th argument only.
+``python tools/function_errors.py`` prints the table of ``docs/functions.md``; it takes about
+two hours on two processors. Names choose functions, ``--step N`` takes every N-th argument only.
 """
 
 from __future__ import annotations
@@ -141,10 +141,15 @@ def main() -> None:
     with ProcessPoolExecutor() as pool:
         for name in options.names or TRUTH:
             found = sweep(name, options.step, pool.map)
-            small = (
-                f"{found.subnormal:.3f} | {found.at_subnormal!r}" if found.subnormal else "exact |"
-            )
-            print(f"| `{name}` | {found.normal:.3f} | {found.at!r} | {small} |", flush=True)
+            normal = f"{_up(found.normal)} | {found.at!r}" if found.normal else "0.000 |"
+            small = "exact |"
+            if found.subnormal:
+                small = f"{_up(found.subnormal)} | {found.at_subnormal!r}"
+            print(f"| `{name}` | {normal} | {small} |", flush=True)
+
+
+def _up(error: float) -> str:
+    return f"{math.ceil(1000 * error) / 1000:.3f}"
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ _hex = float.fromhex
 class Constants:
     """``places``: bits of a mantissa; ``bias``: what exponents are stored with. Pairs are sums.
 
+    ``room``: what exponents of results, which reach below ``-bias``, are lifted by.
     ``rounder``: added to a small number it rounds that to an integer, held in the low bits.
     ``ln2``: the first part is short, so that its products with exponents are exact.
     ``exp``: ascending coefficients of ``(exp(r) - 1 - r) / r**2``, |r| <= 0.347.
@@ -33,6 +34,7 @@ class Constants:
 
     places: int
     bias: int
+    room: int
     rounder: float
     log2_e: tuple[float, float]
     ln2: tuple[float, float]
@@ -50,6 +52,7 @@ class Constants:
 F32 = Constants(
     places=23,
     bias=127,
+    room=96,
     rounder=activation.ROUNDER,
     log2_e=(activation.LOG2_E, _hex("0x1.4ae0c0p-26")),
     ln2=(activation.LN2_HIGH, activation.LN2_LOW),
@@ -67,6 +70,7 @@ F32 = Constants(
 F64 = Constants(
     places=52,
     bias=1023,
+    room=800,
     rounder=1.5 * 2.0**52,
     log2_e=(_hex("0x1.71547652b82fep+0"), _hex("0x1.777d0ffda0d24p-56")),
     ln2=(_hex("0x1.62e42fefa3800p-1"), _hex("0x1.ef35793c76730p-45")),

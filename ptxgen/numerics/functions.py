@@ -42,7 +42,11 @@ def _of(x: Node) -> Constants:
 
 def _sign(x: Node) -> Node:
     """The bits of -0.0 where the sign of ``x`` is set, else of +0.0."""
-    return bits(x) & (-(1 << 31) if x.type == "f32" else -(1 << 63))
+    return bits(x) & _sign_bit(x)
+
+
+def _sign_bit(x: Node) -> int:
+    return -(1 << (31 if x.type == "f32" else 63))
 
 
 def _function(
@@ -140,8 +144,8 @@ def _horner(x: Node, coefficients: Sequence[float]) -> Node:
 
 
 def _signed(magnitude: Node, x: Node) -> Node:
-    """``magnitude`` with the sign of ``x``."""
-    return from_bits(bits(magnitude) | _sign(x))
+    """``magnitude``, whose own sign is not seen, with the sign of ``x``."""
+    return from_bits((bits(magnitude) & ~_sign_bit(x)) | _sign(x))
 
 
 def _turned(value: Node, x: Node) -> Node:
@@ -171,6 +175,15 @@ def _divided(x: Node) -> Node:
     return fma(guess, fma(-x, guess, 1), guess)
 
 
+def _quotient(a: Node, b: Node) -> Node:
+    """``a / b``, nearly: its error is 0.51 ulp. ``b`` as :func:`_reciprocal` takes it."""
+    if b.type == "f64":
+        return a / b
+    inverse = _reciprocal(b)
+    guess = a * inverse
+    return fma(fma(-guess, b, a), inverse, guess)
+
+
 RECIPROCAL_BITS = 0x7EF50000
 RECIPROCAL_TWO = _hex("0x1.004p+1")
 """Chosen such that the last rounding is right for every mantissa: the tests try them all. With 2
@@ -194,17 +207,25 @@ def _exp_parts(x: Node, bias: int) -> tuple[Node, Node]:
     return fma(fma(_horner(r, _of(x).exp), r, 1), r, 1), n
 
 
-def _factors(n: Node, c: Constants) -> tuple[Node, Node]:
-    """Two numbers whose product is ``2**n``, each nearly its root, of the low bits of
-    ``n + 2 * bias``. The product itself may be subnormal or too large.
-    """
-    first = (n >> 1) << c.places
-    return from_bits(first), from_bits((n << c.places) - first)
-
-
 def _scaled(p: Node, n: Node) -> Node:
-    """``p * 2**n`` with one rounding, of the low bits of ``n + 2 * bias``."""
-    first, second = _factors(n, _of(p))
+    """``p * 2**n`` with one rounding, of the low bits of ``n + 2 * bias``: by two factors, each
+    nearly the root of that, since it may itself be subnormal or too large.
+    """
+    places = _of(p).places
+    first = (n >> 1) << places
+    return p * from_bits(first) * from_bits((n << places) - first)
+
+
+def _low_factors(n: Node, c: Constants) -> tuple[Node, float]:
+    """As :func:`_factors`, where n is not above 0: of the low bits of ``n + bias + room``."""
+    return from_bits(n << c.places), 2.0**-c.room
+
+
+def _exp_low(x: Node) -> Node:
+    """``exp(x)`` for x <= 0."""
+    c = _of(x)
+    p, n = _exp_parts(maximum(x, c.exp_range[0]), c.bias + c.room)
+    first, second = _low_factors(n, c)
     return p * first * second
 
 
@@ -263,14 +284,24 @@ def _log_special(x: Node, result: Node) -> Node:
     return where((x > 0) & (x < _INF), result, special)
 
 
+def _is_plain(x: Node) -> Node:
+    """Whether x is positive, finite and normal."""
+    return (x >= 2.0 ** (1 - _of(x).bias)) & (x < _INF)
+
+
 def _log_parts(x: Node, lowest: int) -> tuple[Node, Node]:
-    """``x = 2**n * (1 + t)`` positive and finite: t, and n. ``lowest``: the bits of that 1 + t."""
-    c = _of(x)
-    tiny = x < 2.0 ** (1 - c.bias)
-    scaled = where(tiny, x * 2.0 ** (c.places + 1), x)
-    n = (bits(scaled) - lowest) >> c.places
-    t = from_bits(bits(scaled) - (n << c.places)) - 1
-    return t, cast(n - where(tiny, const(c.places + 1, n.type), 0), x.type)
+    """``x = 2**n * (1 + t)`` as :func:`_is_plain`: t, and n. ``lowest``: the bits of that 1 + t."""
+    places = _of(x).places
+    n = (bits(x) - lowest) >> places
+    return from_bits(bits(x) - (n << places)) - 1, cast(n, x.type)
+
+
+def _log_rare(x: Node, lowest: int, joined: Callable[[Node, Node], Node]) -> Node:
+    """A logarithm of any x, of what makes it of t and n."""
+    places = _of(x).places + 1
+    tiny = x < 1
+    t, n = _log_parts(where(tiny, x * 2.0**places, x), lowest)
+    return _log_special(x, joined(t, n - where(tiny, const(float(places), x.type), 0)))
 
 
 ATANH: tuple[float, ...] = tuple(2 / (2 * i + 3) for i in range(11))
@@ -294,7 +325,14 @@ def log(x: Node) -> Node:
     """The natural logarithm: ``n * ln 2 + t + t**2 * LOG(t)``, ``x = 2**n * (1 + t)``; in f64
     ``log(1 + t)`` is ``2 atanh(t / (2 + t))``.
     """
-    return _log_special(x, _log_joined(*_log_parts(x, _of(x).mantissas)))
+    found = _log_joined(*_log_parts(x, _of(x).mantissas))
+    return where(_is_plain(x), found, log_rare(x))
+
+
+@_function(None, _BOTH, rare=True)
+def log_rare(x: Node) -> Node:
+    """The logarithm of subnormal numbers and of what has none."""
+    return _log_rare(x, _of(x).mantissas, _log_joined)
 
 
 LOG2: tuple[float, ...] = (
@@ -317,9 +355,19 @@ LOG2_SPLIT_BITS = 0x3F3504F3
 @_function(lambda x, y: (1 / (x * math.log(2)),))
 def log2(x: Node) -> Node:
     """The logarithm to base 2: ``n + t / ln 2 + t**2 * LOG2(t)``, ``x = 2**n * (1 + t)``."""
-    t, n = _log_parts(x, LOG2_SPLIT_BITS)
+    found = _log2_joined(*_log_parts(x, LOG2_SPLIT_BITS))
+    return where(_is_plain(x), found, log2_rare(x))
+
+
+def _log2_joined(t: Node, n: Node) -> Node:
     high, low = F32.log2_e
-    return _log_special(x, n + fma(t, high, fma(t, low, _horner(t, LOG2) * t * t)))
+    return n + fma(t, high, fma(t, low, _horner(t, LOG2) * t * t))
+
+
+@_function(None, rare=True)
+def log2_rare(x: Node) -> Node:
+    """The same of subnormal numbers and of what has none."""
+    return _log_rare(x, LOG2_SPLIT_BITS, _log2_joined)
 
 
 @_function(lambda x, y: (1 / (1 + x),), _BOTH)
@@ -329,8 +377,28 @@ def log1p(x: Node) -> Node:
     n = (bits(sum) - c.mantissas) >> c.places
     scale = from_bits((c.bias + 2 - n) << c.places) * 0.25  # 2**-n, which may be subnormal
     t = fma(x, scale, scale - 1)  # of 1 + x, which is not rounded here
-    result = _log_joined(t, cast(n, x.type))
-    return where(x == 0, x, _log_special(sum, result))
+    return where(_is_plain(sum) & (x != 0), _log_joined(t, cast(n, x.type)), log1p_rare(x))
+
+
+@_function(None, _BOTH, rare=True)
+def log1p_rare(x: Node) -> Node:
+    """The same of zeros, and from -1 downwards."""
+    return where(x == 0, x, _log_special(1 + x, x))
+
+
+LOG1P: tuple[float, ...] = (
+    _hex("-0x1.fffff6p-2"),
+    _hex("0x1.555370p-2"),
+    _hex("-0x1.ffbeb8p-3"),
+    _hex("0x1.975f96p-3"),
+    _hex("-0x1.49d35ap-3"),
+    _hex("0x1.fc6474p-4"),
+    _hex("-0x1.512058p-4"),
+    _hex("0x1.529e9cp-5"),
+    _hex("-0x1.b4cf12p-7"),
+    _hex("0x1.07e0fcp-9"),
+)
+"""Ascending coefficients of ``(log(1 + e) - e) / e**2``, 0 <= e <= 1; log to 2**-29.9."""
 
 
 def _softplus_slope(x: Node, y: Node) -> tuple[Node, ...]:
@@ -339,8 +407,11 @@ def _softplus_slope(x: Node, y: Node) -> tuple[Node, ...]:
 
 @_function(_softplus_slope, _BOTH)
 def softplus(x: Node) -> Node:
-    """``log(1 + exp(x))`` as ``max(x, 0) + log1p(exp(-|x|))``."""
-    return maximum(x, 0) + log1p(exp(-absolute(x)))
+    """``log(1 + exp(x))`` as ``max(x, 0) + e + e**2 * LOG1P(e)``, ``e = exp(-|x|)``."""
+    e = _exp_low(-absolute(x))
+    if x.type == "f64":
+        return maximum(x, 0) + log1p(e)
+    return maximum(x, 0) + fma(_horner(e, LOG1P) * e, e, e)
 
 
 # -- powers -----------------------------------------------------------------------------------
@@ -424,35 +495,19 @@ def power(x: Any, y: Any) -> Node:
 @_function(lambda x, y: (y * (1 - y),), _BOTH)
 def sigmoid(x: Node) -> Node:
     """``1 / (1 + exp(-x))``, of ``e = exp(-|x|)``: ``1 / (1 + e)`` or ``e / (1 + e)``."""
-    c = _of(x)
-    e = _scaled(*_exp_parts(maximum(-absolute(x), c.exp_range[0]), 2 * c.bias))
+    e = _exp_low(-absolute(x))
     return where(x < 0, e, 1) * _reciprocal(1 + e)
-
-
-TANH: tuple[float, ...] = (
-    _hex("-0x1.555540p-2"),
-    _hex("0x1.110a1cp-3"),
-    _hex("-0x1.b8a5f8p-5"),
-    _hex("0x1.55095cp-6"),
-    _hex("-0x1.83b558p-8"),
-)
-"""Ascending coefficients of ``(tanh(x) / x - 1) / x**2`` in ``x**2``, |x| <= 0.6; to 2**-28.3."""
 
 
 @_function(lambda x, y: (1 - y * y,), _BOTH)
 def tanh(x: Node) -> Node:
-    """``1 - 2 e / (1 + e)``, ``e = exp(-2 |x|)``, with the sign of x; where |x| < 0.6
-    ``x + x**3 * TANH(x**2)``. In f64 ``-e / (2 + e)``, ``e = expm1(-2 |x|)``.
-    """
-    y = absolute(x)
-    if x.type == "f64":
-        e = expm1(-2 * y)
-        return _signed(-e / (2 + e), x)
-    square = y * y
-    small = fma(_horner(square, TANH) * square, y, y)
-    e = _exp_normal(-2 * minimum(y, 10))
-    large = fma(-2 * e, _reciprocal(1 + e), 1)
-    return _signed(where(y < 0.6, small, large), x)
+    """``-e / (2 + e)`` with the sign of x, ``e = expm1(-2 |x|)``."""
+    c = _of(x)
+    r, _, low = _reduced(-2 * minimum(absolute(x), 20), c.bias)
+    series = fma(_horner(r, c.exp) * r, r, r)
+    power = from_bits(low << c.places)
+    e = fma(series, power, power - 1)
+    return _signed(_quotient(e, 2 + e), x)
 
 
 ERF: tuple[float, ...] = (
@@ -593,7 +648,7 @@ def _cosine(r: Node, n: Node) -> Node:
 def _tangent(r: Node, n: Node) -> Node:
     sine, cosine = _sine_and_cosine(r)
     even = (n & 1) == 0
-    return where(even, sine, -cosine) / where(even, cosine, sine)
+    return _quotient(where(even, sine, -cosine), where(even, cosine, sine))
 
 
 @_function(None, rare=True)
@@ -662,7 +717,7 @@ def atan(x: Node) -> Node:
     """
     y = absolute(x)
     steep = y > 1
-    z = where(steep, 1 / y, y)
+    z = where(steep, _reciprocal(minimum(y, 2.0**100)), y)
     square = z * z
     angle = fma(_horner(square, ATAN) * square, z, z)
     return _signed(where(steep, HALF_PI[0] - (angle - HALF_PI[1]), angle), x)
@@ -698,22 +753,25 @@ def _gate(name: str, x: Node) -> Node:
         argument = -y * slope
         low = fma(-y, slope_low, fma(-y, slope, -argument))
 
-    # e = 2**n * (power + power_low)
-    bias = c.rounder + 2 * c.bias
+    # e = back * (power + power_low); back is a power of 2, whose product is exact until the result.
+    bias = c.rounder + c.bias + c.room
     rounded = fma(argument, c.log2_e[0], bias)
     n = rounded - bias
     tail = n * -c.ln2[1] if low is None else fma(n, -c.ln2[1], low)
     r = fma(n, -c.ln2[0], argument) + tail
     series = fma(_horner(r, c.exp) * r, r, r)
-    power = 1 + series
-    power_low = series + (1 - power)
-    first, second = _factors(bits(rounded), c)
+    scale, back = _low_factors(bits(rounded), c)
+    power = fma(series, scale, scale)
+    power_low = fma(series, scale, scale - power)
 
     # The tail is e * (numerator + numerator_low) / (denominator + denominator_low); the reciprocal
     # of the denominator is reciprocal * (1 + correction).
-    shift, addend = (c.tail_shift, y) if name == "gelu" else (1, power * first * second)
-    denominator = shift + addend
-    denominator_low = addend + (shift - denominator)
+    if name == "gelu":
+        denominator = c.tail_shift + y
+        denominator_low = y + (c.tail_shift - denominator)
+    else:
+        denominator = fma(power, back, 1)
+        denominator_low = fma(power, back, 1 - denominator)
     reciprocal = _divided(denominator)
     correction = fma(-reciprocal, denominator_low, fma(-reciprocal, denominator, 1))
     if name == "gelu":
@@ -731,7 +789,7 @@ def _gate(name: str, x: Node) -> Node:
         value_low = fma(reciprocal, power_low, fma(reciprocal, power, -value))
         value_low = fma(value, correction, value_low)
     product = fma(y, value, y * value_low)
-    return fma(-(product * first), second, maximum(x, -0.0))
+    return maximum(x, -0.0) - product * back
 
 
 def _silu_slope(x: Node, y: Node) -> tuple[Node, ...]:

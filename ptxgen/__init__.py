@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         DeviceError,
         DtypeError,
         GradError,
+        IndexRangeError,
         KernelFault,
         MemoryFault,
         NoGpuError,
@@ -40,7 +41,27 @@ if TYPE_CHECKING:
         UncoveredError,
         UninitializedFault,
     )
-    from ptxgen.ops import linear, linear_dgrad, linear_wgrad, logsumexp, matmul
+    from ptxgen.ops import (
+        amax,
+        amin,
+        argmax,
+        argmin,
+        cross_entropy,
+        layer_norm,
+        linear,
+        linear_dgrad,
+        linear_wgrad,
+        log_softmax,
+        logsumexp,
+        matmul,
+        mean,
+        prod,
+        rms_norm,
+        softmax,
+        std,
+        var,
+    )
+    from ptxgen.ops import sum as sum  # not in __all__: import * leaves Python's own alone
     from ptxgen.ops.autotune import autotune
     from ptxgen.ops.explaining import explain
     from ptxgen.ops.pointwise import pointwise
@@ -57,6 +78,7 @@ __all__ = [
     "DeviceError",
     "DtypeError",
     "GradError",
+    "IndexRangeError",
     "KernelFault",
     "MemoryFault",
     "NoGpuError",
@@ -70,45 +92,72 @@ __all__ = [
     "TrapFault",
     "UncoveredError",
     "UninitializedFault",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
     "autotune",
+    "cross_entropy",
     "devices",
     "explain",
     "functions",
     "int4",
     "layout",
+    "layer_norm",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
+    "log_softmax",
     "logsumexp",
     "matmul",
+    "mean",
     "nf4",
     "pointwise",
+    "prod",
     "profile",
     "reference",
+    "rms_norm",
     "set_default_device",
+    "softmax",
+    "std",
     "use_device",
+    "var",
 ]
 
 _HOMES = {
+    "amax": "ptxgen.ops",
+    "amin": "ptxgen.ops",
+    "argmax": "ptxgen.ops",
+    "argmin": "ptxgen.ops",
     "autotune": "ptxgen.ops.autotune",
+    "cross_entropy": "ptxgen.ops",
     "devices": "ptxgen.runtime",
     "explain": "ptxgen.ops.explaining",
+    "layer_norm": "ptxgen.ops",
     "linear": "ptxgen.ops",
     "linear_dgrad": "ptxgen.ops",
     "linear_wgrad": "ptxgen.ops",
+    "log_softmax": "ptxgen.ops",
     "logsumexp": "ptxgen.ops",
     "matmul": "ptxgen.ops",
+    "mean": "ptxgen.ops",
     "pointwise": "ptxgen.ops.pointwise",
+    "prod": "ptxgen.ops",
     "profile": "ptxgen.ops.profiling",
+    "rms_norm": "ptxgen.ops",
     "set_default_device": "ptxgen.runtime",
+    "softmax": "ptxgen.ops",
+    "std": "ptxgen.ops",
+    "sum": "ptxgen.ops",
     "use_device": "ptxgen.runtime",
+    "var": "ptxgen.ops",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in ("functions", "int4", "layout", "nf4", "reference"):
         return importlib.import_module(f"ptxgen.{name}")
-    if name not in __all__:
+    if name not in __all__ and name not in _HOMES:
         raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES.get(name, "ptxgen.errors")), name)
     globals()[name] = value  # the next look-up is an ordinary one
@@ -116,4 +165,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_HOMES})

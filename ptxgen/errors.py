@@ -148,5 +148,9 @@ class UncoveredError(PtxgenError, LookupError):
         self.problem = problem
 
 
+class IndexRangeError(PtxgenError, IndexError):
+    """An index that is none of what it chooses from."""
+
+
 class CacheWarning(UserWarning):
     """The kernel cache is degraded (unwritable, a damaged entry); results are unaffected."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxgen import dispatch, tiles
 from ptxgen.errors import SpecError
+from ptxgen.numerics.rowops import CALLED, TABLE
 from ptxgen.spec import Key, RouteTable
 from ptxgen.tiles.lazy import Lazy
 
@@ -23,20 +24,50 @@ if TYPE_CHECKING:
     from ptxgen.ops.nf4 import nf4_linear, nf4_linear_dgrad
     from ptxgen.ops.op import Op
     from ptxgen.ops.product import matmul
+    from ptxgen.ops.rowcalls import (
+        amax,
+        amin,
+        argmax,
+        argmin,
+        cross_entropy,
+        layer_norm,
+        log_softmax,
+        mean,
+        prod,
+        rms_norm,
+        softmax,
+        std,
+        sum,
+        var,
+    )
     from ptxgen.ops.rows import logsumexp
     from ptxgen.ops.wgrad import linear_wgrad
 
 __all__ = [
     "OPS",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "cross_entropy",
     "int4_gemm",
+    "layer_norm",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
+    "log_softmax",
     "logsumexp",
     "matmul",
+    "mean",
     "nf4_linear",
     "nf4_linear_dgrad",
+    "prod",
     "register",
+    "rms_norm",
+    "softmax",
+    "std",
+    "sum",
+    "var",
 ]
 
 _HOMES = {
@@ -48,16 +79,18 @@ _HOMES = {
     "matmul": ("product", "gemm"),
     "nf4_linear": ("nf4", "nf4"),
     "nf4_linear_dgrad": ("nf4", "nf4"),
+    **dict.fromkeys(CALLED, ("rowcalls", "rowwise")),
 }
 """The modules that have an operation's function, and its row."""
 
 
 def _row(name: str) -> Op:
-    rows: Mapping[str, Op] = importlib.import_module(f"ptxgen.ops.{_HOMES[name][1]}").OPS
+    home = _HOMES[name][1] if name in _HOMES else "rowwise"
+    rows: Mapping[str, Op] = importlib.import_module(f"ptxgen.ops.{home}").OPS
     return rows[name]
 
 
-OPS: Lazy[str, Op] = Lazy({name: partial(_row, name) for name in _HOMES})
+OPS: Lazy[str, Op] = Lazy({name: partial(_row, name) for name in (*_HOMES, *TABLE)})
 """Every operation by name; a row's module is imported when it is asked for."""
 
 

@@ -1,6 +1,6 @@
 """NumPy oracles of the contracts and operations, bit for bit what the kernels return."""
 
-from ptxgen.reference import int4, nf4, ops, rows
+from ptxgen.reference import int4, nf4, ops, rowops, rows
 from ptxgen.reference.activation import activate
 from ptxgen.reference.call import as_called
 from ptxgen.reference.f32 import fma
@@ -15,6 +15,7 @@ logsumexp = as_called(rows.logsumexp)
 int4_gemm = as_called(int4.int4_gemm)
 nf4_linear = as_called(nf4.nf4_linear)
 nf4_linear_dgrad = as_called(nf4.nf4_linear_dgrad)
+globals().update({name: as_called(oracle) for name, oracle in rowops.ORACLES.items()})
 
 __all__ = [
     "activate",
@@ -30,4 +31,5 @@ __all__ = [
     "nf4_dequantize",
     "nf4_linear",
     "nf4_linear_dgrad",
+    *rowops.ORACLES,
 ]

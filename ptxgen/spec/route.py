@@ -177,12 +177,14 @@ class RouteTable:
     """The routes of one kind of problems, in order.
 
     ``dtypes``: those it serves. The routes are written for the first; those for the others are
-    their twins (:meth:`Route.of`), alike but for what the kernels read and write.
+    their twins (:meth:`Route.of`), alike but for what the kernels read and write. ``opened``: it
+    also serves others, whose kernels nobody lists: they are made when they are first asked for.
     """
 
     space: Space
     routes: tuple[Route, ...]
     dtypes: tuple[str, ...] = ("f32",)
+    opened: bool = False
 
     def __post_init__(self) -> None:
         if not self.routes or not self.dtypes:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ptxgen.errors import ShapeError
+from ptxgen.errors import GradError, ShapeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.signature import Option
 from ptxgen.ops.op import Op
@@ -76,7 +76,8 @@ def operator(op: Op) -> Callable[..., Any]:
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
         saved = ctx.saved_tensors
         tensors, wanted = bound(saved[: ctx.count], ctx.options)
-        assert op.backward is not None, "rows without gradients have no operator"
+        if op.backward is None:
+            raise GradError(f"{op.name} has no gradient; call it under torch.no_grad()")
         found = op.backward(
             tuple(tensors), saved[ctx.count :], gradients, wanted, ctx.needs_input_grad
         )

@@ -2,8 +2,8 @@
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
 :func:`logsumexp`; of any formula by :func:`pointwise`, those with names in :mod:`ptxgen.functions`;
-:mod:`ptxgen.layout` has copies and views; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has
-weights of 4 bits.
+:mod:`ptxgen.layout` has copies and views; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4`
+has weights of 4 bits.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.

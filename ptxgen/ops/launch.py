@@ -160,8 +160,8 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 
     from ptxgen.dispatch.emit import conjuncts
 
-    routes = routes_by_name() if problem.form is None else formed(problem, sms)
     table = TABLES[problem.table]
+    routes = routes_by_name() if problem.form is None else formed(problem, sms)
     if table.opened and problem.dtype not in table.dtypes:  # its kernels are listed nowhere
         own = (route.of(problem.dtype) for route in table.routes)
         routes = {**routes, **{r.name: (r, problem.table, problem.dtype) for r in own}}

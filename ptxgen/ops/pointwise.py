@@ -497,8 +497,8 @@ class Lie:
             order = (0, other, *(i for i in range(1, len(self.sizes)) if i != other))
             steps = tuple(tuple(s[i] for i in order) for s in self.steps)
             letters = ["w" if s[0] not in (0, 1) else "uv"[s[0]] for s in steps]
-            for seen, step, letter in zip(self.views, steps, letters, strict=True):
-                if letter != "u" and not _aligned(seen, step, int(letter == "w"), side):
+            for array, step, letter in zip(self.views, steps, letters, strict=True):
+                if letter != "u" and not _aligned(array, step, int(letter == "w"), side):
                     return 0
             self.sizes, self.steps = tuple(self.sizes[i] for i in order), steps
             self.ways = tuple(zip(letters, steps, strict=True))

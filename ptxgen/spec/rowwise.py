@@ -229,9 +229,7 @@ class Plan:
         ]
         return list(cuda.statements(known, self.names, prefix="w"))
 
-    def _stage(
-        self, roots: list[Node], later: list[Node], reductions: list[Reduction]
-    ) -> Stage:
+    def _stage(self, roots: list[Node], later: list[Node], reductions: list[Reduction]) -> Stage:
         stage = Stage()
         stage.reductions, stage.outputs, stage.after = reductions, [], []
         values = {**self.names, **{n: f"{at}_e" for n, at in self.kept.items()}}

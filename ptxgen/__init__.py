@@ -1,9 +1,9 @@
 """ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
-:func:`logsumexp`; of any formula by :func:`pointwise`, and of those with names in
-:mod:`ptxgen.functions`; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has weights of 4
-bits.
+:func:`logsumexp`; of any formula by :func:`pointwise`, those with names in :mod:`ptxgen.functions`;
+:mod:`ptxgen.layout` has copies and views; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4`
+has weights of 4 bits.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.
@@ -13,11 +13,12 @@ Importing this does nothing: each name is loaded when it is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ptxgen.later import later
 
 if TYPE_CHECKING:
-    from ptxgen import functions, int4, nf4, reference
+    from ptxgen import functions, int4, layout, nf4, reference
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
         DeadlockFault,
         DeviceError,
         DtypeError,
+        FormulaError,
         GradError,
+        IndexRangeError,
         KernelFault,
         MemoryFault,
         NoGpuError,
@@ -40,7 +43,36 @@ if TYPE_CHECKING:
         UncoveredError,
         UninitializedFault,
     )
-    from ptxgen.ops import linear, linear_dgrad, linear_wgrad, logsumexp, matmul
+    from ptxgen.ops import (
+        amax,
+        amin,
+        argmax,
+        argmin,
+        cross_entropy,
+        cumsum,
+        embedding,
+        embedding_backward,
+        gather,
+        index_add,
+        layer_norm,
+        layer_norm_wgrad,
+        linear,
+        linear_dgrad,
+        linear_wgrad,
+        log_softmax,
+        logsumexp,
+        matmul,
+        mean,
+        prod,
+        rms_norm,
+        rms_norm_wgrad,
+        sample,
+        softmax,
+        std,
+        topk,
+        var,
+    )
+    from ptxgen.ops import sum as sum  # not in __all__: import * leaves Python's own alone
     from ptxgen.ops.autotune import autotune
     from ptxgen.ops.explaining import explain
     from ptxgen.ops.pointwise import pointwise
@@ -56,7 +88,9 @@ __all__ = [
     "DeadlockFault",
     "DeviceError",
     "DtypeError",
+    "FormulaError",
     "GradError",
+    "IndexRangeError",
     "KernelFault",
     "MemoryFault",
     "NoGpuError",
@@ -70,49 +104,58 @@ __all__ = [
     "TrapFault",
     "UncoveredError",
     "UninitializedFault",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
     "autotune",
+    "cross_entropy",
+    "cumsum",
     "devices",
+    "embedding",
+    "embedding_backward",
     "explain",
     "functions",
+    "gather",
+    "index_add",
     "int4",
+    "layer_norm",
+    "layer_norm_wgrad",
+    "layout",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
+    "log_softmax",
     "logsumexp",
     "matmul",
+    "mean",
     "nf4",
     "pointwise",
+    "prod",
     "profile",
     "reference",
+    "rms_norm",
+    "rms_norm_wgrad",
+    "sample",
     "set_default_device",
+    "softmax",
+    "std",
+    "topk",
     "use_device",
+    "var",
 ]
 
 _HOMES = {
-    "autotune": "ptxgen.ops.autotune",
-    "devices": "ptxgen.runtime",
-    "explain": "ptxgen.ops.explaining",
-    "linear": "ptxgen.ops",
-    "linear_dgrad": "ptxgen.ops",
-    "linear_wgrad": "ptxgen.ops",
-    "logsumexp": "ptxgen.ops",
-    "matmul": "ptxgen.ops",
-    "pointwise": "ptxgen.ops.pointwise",
-    "profile": "ptxgen.ops.profiling",
-    "set_default_device": "ptxgen.runtime",
-    "use_device": "ptxgen.runtime",
+    **{name: f"ptxgen.ops:{name}" for name in (*__all__, "sum")},
+    **{name: f"ptxgen.errors:{name}" for name in __all__ if name[0].isupper()},
+    **{name: f"ptxgen.{name}" for name in ("functions", "int4", "layout", "nf4", "reference")},
+    "autotune": "ptxgen.ops.autotune:autotune",
+    "devices": "ptxgen.runtime:devices",
+    "explain": "ptxgen.ops.explaining:explain",
+    "pointwise": "ptxgen.ops.pointwise:pointwise",
+    "profile": "ptxgen.ops.profiling:profile",
+    "set_default_device": "ptxgen.runtime:set_default_device",
+    "use_device": "ptxgen.runtime:use_device",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in ("functions", "int4", "nf4", "reference"):
-        return importlib.import_module(f"ptxgen.{name}")
-    if name not in __all__:
-        raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES.get(name, "ptxgen.errors")), name)
-    globals()[name] = value  # the next look-up is an ordinary one
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = later(__name__, _HOMES)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from bits import NUMPY
+from bits import NUMPY, same_bits
 from numpy.lib.stride_tricks import as_strided
 
+import ptxgen
+from ptxgen import functions as f
 from ptxgen.numerics.pointwise import FULL
 from ptxgen.ops.launch import launch
 from ptxgen.runtime.arrays import ArrayView
+from ptxgen.tiles import SPECS
 
 KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype("?")}
 
@@ -44,6 +47,8 @@ LAYOUTS: dict[str, tuple[tuple[Lie, Lie, Lie], str]] = {
     "flat": ((rows(16, 64), rows(16, 64), rows(16, 64)), "flat"),
     "flat, a tail": ((rows(1003), rows(1003), rows(1003)), "flat"),
     "flat, a number for all": ((rows(1027), Lie((), ()), rows(1027)), "flat"),
+    "one off 16 bytes": ((rows(1003, offset=1), rows(1003), rows(1003)), "flat"),
+    "rows, every third": ((Lie((9, 24), (130, 3)), rows(24), rows(9, 24)), "rows"),
     "off 16 bytes": ((rows(999, offset=1), rows(999), rows(999, offset=3)), "any"),
     "a bias": ((rows(7, 64), rows(64), rows(7, 64)), "rows"),
     "a number a row": ((rows(7, 64), Lie((7, 1), (1, 1)), rows(7, 64)), "rows"),
@@ -136,3 +141,39 @@ def computed(device, function, lies, bases, outs, kernel=None):
     for _, at in views.values():
         device.free(at)
     return problem
+
+
+# -- the kernels of the table ---------------------------------------------------------------------
+@ptxgen.pointwise
+def representative(x, y, s):
+    return f.fma(x, s, y)
+
+
+_UNEVEN = Lie((2, 5, 7), (300, 40, 3)), Lie((2, 5, 1), (9, 1, 1)), Lie((2, 5, 7), (160, 24, 2))
+REPRESENTED = {
+    "flat": (rows(1003),) * 3,
+    "rows": (rows(7, 64), Lie((7, 64), (200, 3)), rows(7, 64)),
+    "blocks": (Lie((2, 48, 32), (1536, 1, 48)), Lie((2, 48, 1), (60, 1, 1)), rows(2, 48, 32)),
+    "any": _UNEVEN,
+    "wide": _UNEVEN,
+}
+"""Arrays of the form that a kernel has in the table, by its way."""
+
+
+def representatives(name: str):
+    """The one problem that a kernel of the table is run on; others are in test_pointwise.py."""
+
+    def check(device) -> None:
+        lies = REPRESENTED[SPECS[name].way]
+        rng = np.random.default_rng(7)
+        bases = [drawn("bf16", lie.size + 5, rng) for lie in lies]
+        x, y = (strided(lie, base) for lie, base in zip(lies[:2], bases[:2], strict=True))
+        wanted = bases[2].copy()
+        strided(lies[2], wanted)[...] = representative.reference(x, y, -0.7)
+        out = np.empty_like(bases[2])
+        places = (*lies[:2], None, lies[2])
+        memory = (*bases[:2], -0.7, bases[2])
+        computed(device, representative, places, memory, (out,), name)
+        same_bits(out, wanted, seed=7, spec=name)
+
+    return [check]

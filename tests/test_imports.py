@@ -17,6 +17,7 @@ ROOT = Path(ptxgen.__file__).parent
 
 # The flow of docs/architecture: a room may import the rooms above it, and itself.
 ROOMS = (
+    "later",
     "errors",
     "expr",
     "numerics",
@@ -31,6 +32,7 @@ ROOMS = (
     "runtime",
     "ops",
     "functions",
+    "layout",
     "int4",
     "nf4",
     "torch",

@@ -156,7 +156,7 @@ def test_a_function_of_functions_is_one_formula() -> None:
 
     @ptxgen.pointwise
     def written_out(x, y):
-        return f.silu(x) * y + 1
+        return x * f.sigmoid(x) * y + 1
 
     kinds = ("bf16", "bf16")
     assert gated.formula(kinds) == written_out.formula(kinds)

@@ -9,6 +9,8 @@ from ptxgen.errors import DtypeError
 
 DTYPES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16"}
 """Operand dtypes, and their names in specs."""
+ELEMENTS = {**DTYPES, "int32": "i32", "int64": "i64"}
+"""Dtypes of elements that formulas read and write, and their names there."""
 ITEMSIZE = {"f32": 4, "f64": 8, "bf16": 2, "f16": 2}
 """Bytes of an element."""
 SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}

@@ -32,7 +32,7 @@ import hashlib
 import inspect
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -535,14 +535,14 @@ def _lines(roots: Iterable[Node]) -> Iterator[str]:
         yield f"v{i} = {node.type} {node.op}{data}{args}"
 
 
-def ordered(roots: Iterable[Node]) -> list[Node]:
-    """The nodes under ``roots``, each behind its operands."""
+def ordered(roots: Iterable[Node], known: Container[Node] = ()) -> list[Node]:
+    """The nodes under ``roots``, each behind its operands; those ``known`` and below left out."""
     found: dict[Node, None] = {}
     for root in roots:
         stack = [(root, False)]
         while stack:
             node, ready = stack.pop()
-            if node in found:
+            if node in found or node in known:
                 continue
             if ready:
                 found[node] = None

@@ -77,15 +77,22 @@ class Signature:
         """The arguments that are arrays."""
         return tuple(name for name in self.arguments if name not in self.scalars)
 
-    def infer(self, shapes: Mapping[str, Shape], layout: str = "") -> Inferred:
+    def infer(
+        self,
+        shapes: Mapping[str, Shape],
+        layout: str = "",
+        given: Mapping[str, int] = MappingProxyType({}),
+    ) -> Inferred:
         """Sizes and results from the arguments' ``shapes`` (those that are given, by name).
+
+        ``given``: sizes that no argument has.
 
         Raises ShapeError for shapes that do not fit their form or one another, and for sizes
         beyond :data:`DIM_MAX`.
         """
         forms = self.forms[layout]
         packing = packed(forms)
-        sizes: dict[str, int] = {}
+        sizes = dict(given)
         owner: dict[str, str] = {}
         lead: tuple[str, Shape] | None = None
         batch: Shape = ()

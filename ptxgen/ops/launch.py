@@ -160,7 +160,11 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 
     from ptxgen.dispatch.emit import conjuncts
 
+    table = TABLES[problem.table]
     routes = routes_by_name() if problem.form is None else formed(problem, sms)
+    if table.opened and problem.dtype not in table.dtypes:  # its kernels are listed nowhere
+        own = (route.of(problem.dtype) for route in table.routes)
+        routes = {**routes, **{r.name: (r, problem.table, problem.dtype) for r in own}}
     if problem.form is None and kernel in SPECS and kernel not in routes:
         names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
         raise OptionError(

@@ -283,6 +283,7 @@ def watch_torch() -> None:
         import importlib
 
         importlib.import_module("ptxgen.torch.pointwise")
+        importlib.import_module("ptxgen.torch.layout")
 
 
 def _gradient(of: Pointwise, needs: tuple[bool, ...], results: int) -> Pointwise:
@@ -332,14 +333,13 @@ class Reading:
             alignment(names.get(name, "out"), arrays[name], 0)
         strides = [_stretched(arrays[name], shape) for name in used]
         sizes, steps = collapse(shape, strides, len(used) - len(targets))
-        lie = Lie([arrays[name] for name in used], sizes, steps)
+        lie = Lie([arrays[name] for name in used], sizes, steps, len(used) - len(targets))
         step, blocks = lie.step(*vectors(self.formula))
-        sets = {each: i for i, each in enumerate(dict.fromkeys(lie.steps))}
-        letters = "".join(lie.letter(each, step) for each in sets)
-        places = tuple(sets[each] for each in lie.steps)
-        form = Form(self.formula, places, letters, len(sizes))
+        sets = {each: i for i, each in enumerate(dict.fromkeys(lie.ways))}
+        letters = "".join(letter for letter, _ in sets)
+        form = Form(self.formula, tuple(sets[each] for each in lie.ways), letters, len(sizes))
         side = form.side if blocks else 0
-        numbers = told(lie.sizes, list(sets), form.vector, side)
+        numbers = told(lie.sizes, [steps for _, steps in sets], form.vector, side)
         self._fits(form, shape)
         values = {
             "COUNT": count,
@@ -455,55 +455,66 @@ def _stretched(array: ArrayView, shape: tuple[int, ...]) -> tuple[int, ...]:
 class Lie:
     """How arrays lie in the fewest dimensions, innermost first: ``sizes``, each one's ``steps``."""
 
+    ways: tuple[tuple[str, tuple[int, ...]], ...]
+    """Of each its letter in :attr:`Form.steps`, and its steps."""
+
     def __init__(
         self,
         views: Sequence[ArrayView],
         sizes: tuple[int, ...],
         steps: Sequence[tuple[int, ...]],
+        first: int,
     ) -> None:
-        self.views, self.sizes, self.steps = views, sizes, tuple(steps)
+        self.views, self.sizes, self.steps, self.first = views, sizes, tuple(steps), first
 
     def step(self, vector: int, side: int) -> tuple[int, int]:
         """The variables STEP and BLOCKS (:mod:`ptxgen.spec.pointwise`). Of squares, the second
         dimension is the one that arrays lie along.
         """
-        if all(step[0] in (0, 1) for step in self.steps):
-            whole = len(self.sizes) == 1 or self.sizes[0] % vector == 0
-            return (2, 0) if whole and self._aligned(vector, None) else (0, 0)
+        whole = len(self.sizes) == 1 or self.sizes[0] % vector == 0
+        letters = self._letters(vector)
+        if "s" in letters and (blocks := self._blocks(side)):
+            return 3, blocks
+        found = (2, 0) if whole and letters[self.first] == "v" else (0, 0)
+        self.ways = tuple(zip(letters, self.steps, strict=True))
+        return found
+
+    def _letters(self, length: int) -> list[str]:
+        """Those of vectors of ``length`` elements along the innermost dimension."""
+        pairs = zip(self.views, self.steps, strict=True)
+        return [
+            "u" if s[0] == 0 else "v" if s[0] == 1 and _aligned(v, s, 0, length) else "s"
+            for v, s in pairs
+        ]
+
+    def _blocks(self, side: int) -> int:
+        """The threads of square blocks; 0 if there are no such."""
         for other in range(1, len(self.sizes)):
             if any(s[0] not in (0, 1) and s[other] != 1 for s in self.steps):
                 continue
-            if self.sizes[0] % side or self.sizes[other] % side or side == 1:
-                break
+            if side == 1 or self.sizes[0] % side or self.sizes[other] % side:
+                return 0
             order = (0, other, *(i for i in range(1, len(self.sizes)) if i != other))
-            self.sizes = tuple(self.sizes[i] for i in order)
-            self.steps = tuple(tuple(s[i] for i in order) for s in self.steps)
-            if not self._aligned(side, 1):
-                break
+            steps = tuple(tuple(s[i] for i in order) for s in self.steps)
+            letters = ["w" if s[0] not in (0, 1) else "uv"[s[0]] for s in steps]
+            for array, step, letter in zip(self.views, steps, letters, strict=True):
+                if letter != "u" and not _aligned(array, step, int(letter == "w"), side):
+                    return 0
+            self.sizes, self.steps = tuple(self.sizes[i] for i in order), steps
+            self.ways = tuple(zip(letters, steps, strict=True))
             wide, high, *rest = self.sizes
             around = -(-(high // side) // BESIDE) * BESIDE
-            return 3, wide // side * around * prod(rest)
-        return 0, 0
+            return wide // side * around * prod(rest)
+        return 0
 
-    def letter(self, steps: tuple[int, ...], step: int) -> str:
-        """That of a set of strides in :attr:`Form.steps`."""
-        return {0: "u", 1: "v"}.get(steps[0], "w" if step == 3 else "s")
 
-    def _aligned(self, length: int, other: int | None) -> bool:
-        """Whether all vectors of ``length`` elements begin where they can be read whole: those
-        along the innermost dimension, or along ``other``, where that is where an array lies.
-        """
-        for array, steps in zip(self.views, self.steps, strict=True):
-            along = 0 if steps[0] in (0, 1) else other
-            if steps[0] == 0:
-                continue
-            low = array.ptr
-            for dimension, each in enumerate(steps):
-                if dimension != along:
-                    low |= each * array.itemsize
-            if low % min(16, length * array.itemsize):
-                return False
-        return True
+def _aligned(array: ArrayView, steps: tuple[int, ...], along: int, length: int) -> bool:
+    """Whether all vectors of ``length`` elements along a dimension can be read whole."""
+    low = array.ptr
+    for dimension, each in enumerate(steps):
+        if dimension != along:
+            low |= each * array.itemsize
+    return low % min(16, length * array.itemsize) == 0
 
 
 def wanted_dtypes(dtype: Any) -> tuple[str | None, ...] | str | None:

@@ -78,7 +78,7 @@ ROWS = (
     Row("gelu", lambda x: f.gelu(x), "``x * (1 + erf(x / sqrt(2))) / 2``."),
     Row("gelu_tanh", lambda x: f.gelu_tanh(x), "gelu by a tanh."),
     Row("softplus", lambda x: f.softplus(x), "``log(1 + exp(x))``."),
-    Row("swiglu", lambda x, y: f.silu(x) * y, "``silu(x) * y``."),
+    Row("swiglu", lambda x, y: x * f.sigmoid(x) * y, "``x * sigmoid(x) * y``, in this order."),
     Row("geglu", lambda x, y: f.gelu(x) * y, "``gelu(x) * y``."),
     Row("reglu", lambda x, y: f.relu(x) * y, "``relu(x) * y``."),
 )

@@ -7,6 +7,7 @@ every argument before anything is enqueued, and enters what it prepared into the
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -38,7 +39,7 @@ of its options, all in the signature's order."""
 class _Entry:
     """A prepared launch, and what a call must check before it fires it."""
 
-    __slots__ = ("empty", "encode", "fire", "grad_enabled", "index", "sizes")
+    __slots__ = ("empty", "encode", "fire", "grad_enabled", "index", "sizes", "strided")
 
     fire: Callable[..., None]
     empty: tuple[Callable[[], Any], ...]
@@ -49,8 +50,12 @@ class _Entry:
     index: int
     sizes: tuple[int, ...]
     """Bytes between the ends of each argument and result, 0 for those not given."""
+    strided: bool
+    """Whether an operand may be a lazily negated tensor: one has no dimension of unit stride."""
 
 
+NEAR = 4096
+"""Bytes, short of which results are remembered by how far apart they are."""
 _tensors: set[type] = set()
 """torch.Tensor and torch.nn.Parameter, once they have been seen; subclasses may do anything."""
 _optional: set[type] = {type(None)}
@@ -96,7 +101,7 @@ def hot_path(signature: Signature) -> str:
         f"    if {joined('type({}) in tensors', always, ' and ')}:",
         f"        if {joined('type({}) in optional', maybe, ' and ') or 'True'}:",
         "            try:",
-        *(f"                p_{n} = {n}.data_ptr()" for n in always),
+        *(f"                p_{n} = {n}.data_ptr(); k_{n} = torch_key({n})" for n in always),
         *(f"                p_{n} = 0; k_{n} = None" for n in maybe),
         f"                grad = {joined('{}.requires_grad', always, ' or ')}",
     ]
@@ -107,14 +112,18 @@ def hot_path(signature: Signature) -> str:
             f"                    grad = grad or {n}.requires_grad",
         ]
 
-    def key_of(name: str) -> str:
-        return f"torch_key({name})" if name in always else f"k_{name}"
-
-    keys = map(key_of, names)
+    # Results that lie close together, as parts of one array do, do so in each call of a key.
+    near = [(a, b, f"n_{i}") for i, (a, b) in enumerate(itertools.combinations(outs, 2))]
+    for a, b, distance in near:
+        lines += [
+            f"                {distance} = p_{a} - p_{b}",
+            f"                {distance} = {distance} if -{NEAR} < {distance} < {NEAR} else 0",
+        ]
     lines += [
         f"                low = ({joined('p_{}', names, ' | ')}) & 15",
         f"                low = low and ({joined('p_{} & 15', names)},)",
-        f"                key = ({', '.join(keys)}, options, low)",
+        f"                key = ({joined('k_{}', names)}, options, low"
+        f"{''.join(f', {n}' for *_, n in near)})",
         "                entry = find(key)",
     ]
     if numbers:
@@ -123,6 +132,9 @@ def hot_path(signature: Signature) -> str:
         *(f"                    p_{n} = entry.encode[{i}]({n})" for i, n in enumerate(numbers)),
         "            except (RuntimeError, TypeError):  # no memory; unhashable options; no number",
         "                key = entry = None",
+        "    if entry is not None and entry.strided:",
+        f"        if {joined('{0} is not None and {0}.is_neg()', names, ' or ')}:",
+        "            key = entry = None",
         "    if entry is not None and not (grad and entry.grad_enabled()):",
         f"        if stream is None and {joined('{} is None', outs, ' and ')}:",
     ]
@@ -145,7 +157,8 @@ def hot_path(signature: Signature) -> str:
             j = names.index(other)
             ways = [f"e_{out} <= p_{other}", f"p_{other} + sizes[{j}] <= p_{out}"]
             if other in signature.over.get(out, ()):
-                ways.append(f"p_{out} == p_{other} and {key_of(out)} == {key_of(other)}")
+                ways.append(f"p_{out} == p_{other} and k_{out} == k_{other}")
+            ways += [n for a, b, n in near if {a, b} == {out, other}]
             apart.append(f"({' or '.join(ways)})")
     lines += [
         f"            if {' and '.join(apart)}:",
@@ -280,11 +293,12 @@ def _learn(
             return
         _tensors.add(kind)
         _optional.add(kind)
-    if key is None or any(v.shape and 1 not in v.strides for v in everything):
+    if key is None:
         return
     torch = sys.modules["torch"]
     entry = _Entry()
     entry.fire, entry.index, entry.encode = fire, targets[0].index, encoders
+    entry.strided = any(v.shape and 1 not in v.strides for v in everything)
     entry.sizes = tuple(0 if v is None else _nbytes(v) for v in (*arguments, *targets))
     entry.grad_enabled = torch.is_grad_enabled
     entry.empty = tuple(_allocator(torch, target) for target in targets)

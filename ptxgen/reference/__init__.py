@@ -1,11 +1,15 @@
 """NumPy oracles of the contracts and operations, bit for bit what the kernels return."""
 
-from ptxgen.reference import int4, nf4, ops, rows
+from ptxgen.reference import int4, nf4, ops, rowops, rows
 from ptxgen.reference.activation import activate
 from ptxgen.reference.call import as_called
+from ptxgen.reference.columns import layer_norm_wgrad, rms_norm_wgrad
 from ptxgen.reference.f32 import fma
 from ptxgen.reference.gemm import chain, chain16
+from ptxgen.reference.moves import embedding, embedding_backward, gather, index_add
 from ptxgen.reference.nf4 import nf4_dequantize
+from ptxgen.reference.scan import cumsum
+from ptxgen.reference.select import sample, topk
 
 linear = as_called(ops.linear)
 linear_dgrad = as_called(ops.linear_dgrad)
@@ -15,13 +19,20 @@ logsumexp = as_called(rows.logsumexp)
 int4_gemm = as_called(int4.int4_gemm)
 nf4_linear = as_called(nf4.nf4_linear)
 nf4_linear_dgrad = as_called(nf4.nf4_linear_dgrad)
+globals().update({name: as_called(oracle) for name, oracle in rowops.ORACLES.items()})
 
 __all__ = [
     "activate",
     "chain",
     "chain16",
+    "cumsum",
+    "embedding",
+    "embedding_backward",
     "fma",
+    "gather",
+    "index_add",
     "int4_gemm",
+    "layer_norm_wgrad",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
@@ -30,4 +41,8 @@ __all__ = [
     "nf4_dequantize",
     "nf4_linear",
     "nf4_linear_dgrad",
+    "rms_norm_wgrad",
+    "sample",
+    "topk",
+    *rowops.ORACLES,
 ]

@@ -59,7 +59,6 @@ def as_called(oracle: Callable[..., Array], *, accumulates: bool = False) -> Cal
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
         for name, value in kinds.items()
     ]
-    call.__signature__ = named.replace(  # type: ignore[attr-defined]
-        parameters=[*named.parameters.values(), *more]
-    )
+    ordered = sorted((*named.parameters.values(), *more), key=lambda p: p.kind)
+    call.__signature__ = named.replace(parameters=ordered)  # type: ignore[attr-defined]
     return call

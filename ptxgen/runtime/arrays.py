@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 from typing import Any, TypeVar
 
 from ptxgen.errors import DeviceError, DtypeError, PtxgenError, ShapeError
@@ -104,13 +104,18 @@ class ArrayView:
     def overlaps(self, other: ArrayView) -> bool:
         """Whether the two may share a byte.
 
-        Exact when the extents are disjoint, and for matrices of one row pitch (two column
-        ranges of one buffer); otherwise overlapping extents count as shared.
+        Exact when the extents are disjoint, for matrices of one row pitch (two column ranges of
+        one buffer), and where all strides are multiples of a step that keeps them apart (every
+        second element, and the others); otherwise overlapping extents count as shared.
         """
         if (self.kind, self.index) != (other.kind, other.index):
             return False
         (low, high), (other_low, other_high) = self.extent(), other.extent()
         if low >= other_high or other_low >= high:
+            return False
+        width = max(self.itemsize, other.itemsize)
+        steps = [s * v.itemsize for v in (self, other) for s, _ in v._steps()]
+        if width <= (other.ptr - self.ptr) % (step := gcd(*steps) or width) <= step - width:
             return False
         mine, theirs = self._rows(), other._rows()
         if mine is None or theirs is None:

@@ -142,9 +142,7 @@ def statements(roots: Iterable[Node], names: dict[Node, str], prefix: str = "v")
 
     Constants stand where they are used. Who calls names inputs, "index", "length" and reductions.
     """
-    for node in ordered(roots):
-        if node in names:
-            continue
+    for node in ordered(roots, names):
         if node.op == "const":
             names[node] = literal(node)
             continue

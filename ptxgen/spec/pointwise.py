@@ -8,8 +8,9 @@ arrays lie evenly have become one (:mod:`ptxgen.ops.pointwise`). Its variables a
 ``CHUNKS``   vectors of elements (:attr:`Form.vector`), rounded up
 ``BLOCKS``   threads that compute square blocks, where STEP is 3; else 0
 ``RANK``     dimensions
-``STEP``     how arrays step along the innermost dimension: 0, anyhow; 2, by 0 or 1, whole aligned
-             vectors at a time; 3, so, or by 1 along the next dimension, in whole aligned squares
+``STEP``     how arrays step along the innermost dimension: 0, anyhow; 2, some by whole aligned
+             vectors, the others anyhow; 3, by 0, by whole aligned vectors, or by these along the
+             next dimension
 ``SMS``      streaming multiprocessors of the device
 ===========  ====================================================================================
 
@@ -27,7 +28,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import TRUE, Expr, all_of, ceil_div, maximum, minimum, var
+from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, var
 from ptxgen.numerics import formula as f
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.formula import Formula, Input, Node, Output
@@ -70,8 +71,8 @@ class Form:
 
     ``formula``; ``sets``: for each array (the formula's inputs in their order, but scalars, then
     its results) which set of strides it has; ``steps``: for each set a letter, of the step along
-    the innermost dimension: "v" 1, "u" 0, "w" any, but 1 along the next, "s" any; ``rank``:
-    dimensions.
+    the innermost dimension: "v" 1, by aligned vectors, "u" 0, "w" any, but "v" along the next, "s"
+    any; ``rank``: dimensions.
     """
 
     formula: Formula
@@ -118,7 +119,7 @@ def _representative() -> Formula:
 
 FORMS: Mapping[str, Form] = {
     "flat": Form(_representative(), (0, 0, 0), "v", 1),
-    "rows": Form(_representative(), (0, 1, 0), "vv", 2),
+    "rows": Form(_representative(), (0, 1, 0), "vs", 2),
     "blocks": Form(_representative(), (0, 1, 2), "wuv", 3),
     "any": Form(_representative(), (0, 1, 2), "sus", 3),
     "wide": Form(_representative(), (0, 1, 2), "sus", 3),
@@ -140,7 +141,7 @@ class PointwiseSpec(KernelSpec):
     way: str
     form: Form = FORMS["flat"]
     threads: int = 256
-    pieces: int = 4
+    pieces: int = 1
     min_arch: str = "sm_80"
     contract: Contract = POINTWISE
 
@@ -162,7 +163,7 @@ class PointwiseSpec(KernelSpec):
         check(set(form.sets) == set(range(len(form.steps))), name, "sets", form.sets, form.steps)
         check(1 <= form.rank <= RANK_MAX, name, "rank", form.rank, f"1 .. {RANK_MAX}")
         check(self.way != "flat" or form.rank == 1, name, "dimensions of flat", form.rank, 1)
-        steps, known = set(form.steps), {"flat": "uv", "rows": "uv", "blocks": "uvw"}
+        steps, known = set(form.steps), {"flat": "uvs", "rows": "uvs", "blocks": "uvw"}
         takes = known.get(self.way, "uvws")
         check(steps <= set(takes), name, "steps", form.steps, takes)
         check(self.way != "blocks" or form.rank > 1, name, "dimensions of blocks", form.rank, 2)
@@ -277,30 +278,29 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def grid(self) -> Expr:
-        # Few elements are spread over the device, a piece a thread.
-        if self.way == "blocks":
+        if self.pieces == 1:
             return ceil_div(self.units, self.threads)
+        # Few elements are spread over the device, a piece a thread.
         spread = minimum(ceil_div(self.units, self.threads), SMS * 2)
         return maximum(ceil_div(self.units, self.threads * self.pieces), spread)
 
     @property
     def requires(self) -> Expr:
         terms = {
-            "flat": (STEP.eq(2), RANK.eq(1), CHUNKS <= COUNT),
+            "flat": (STEP.eq(2), RANK.eq(1)),
             "rows": (STEP.eq(2), RANK >= 2, CHUNKS <= DIVIDEND_MAX),
             "blocks": (STEP.eq(3), RANK >= 2, BLOCKS >= 1, BLOCKS <= DIVIDEND_MAX),
             "any": (COUNT <= DIVIDEND_MAX,),
-            "wide": (TRUE,),
+            "wide": (),
         }[self.way]
-        return all_of(terms)
+        return all_of((*terms, self.grid <= GRID_MAX))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        bounds = [("gridDim.x", self.grid, GRID_MAX)]
-        if not self.wide:
-            last = self.grid * (self.threads * (1 if self.way == "blocks" else self.pieces))
-            bounds.append(("piece + THREADS * gridDim.x", last, INDEX_MAX))
-        return tuple(bounds)
+        if self.wide:
+            return ()
+        last = self.grid * (self.threads * self.pieces)
+        return (("first + PIECES * THREADS * gridDim.x", last, INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
         lines = self.form.formula.text.splitlines()

@@ -17,19 +17,48 @@ from ptxgen.torch import operators as _operators  # noqa: F401 - registers torch
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul
 from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
 from ptxgen.torch.nf4 import nf4_linear
+from ptxgen.torch.rowwise import (
+    amax,
+    amin,
+    argmax,
+    argmin,
+    cross_entropy,
+    layer_norm,
+    log_softmax,
+    mean,
+    prod,
+    rms_norm,
+    softmax,
+    std,
+    var,
+)
+from ptxgen.torch.rowwise import sum as sum  # not in __all__: import * leaves Python's own
 from ptxgen.torch.serve import batch_invariant
 
 __all__ = [
     "Conversion",
     "Linear",
     "NF4Linear",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
     "baddbmm",
     "batch_invariant",
     "bmm",
     "convert",
+    "cross_entropy",
+    "layer_norm",
     "linear",
+    "log_softmax",
     "matmul",
+    "mean",
     "nf4_linear",
+    "prod",
+    "rms_norm",
+    "softmax",
+    "std",
+    "var",
 ]
 
 

@@ -61,8 +61,8 @@ def _fake(
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Any]) -> None:
     ctx.name, ctx.which, arrays, ctx.numbers, dtypes = inputs
     ctx.results = len(output)
-    # Gradients of what has none, in lists as they came.
-    ctx.nothing = [None] * len(ctx.numbers), dtypes and [None] * len(dtypes)
+    # What stands for gradients of lists that have none: torch takes an empty one as it came.
+    ctx.nothing = None if ctx.numbers else [], [] if dtypes == [] else None
     ctx.save_for_backward(*arrays)
 
 

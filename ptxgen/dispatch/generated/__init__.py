@@ -6,6 +6,8 @@ Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 TABLES: dict[tuple[str, ...], str] = {
+    ("columns",): "columns",
+    ("gather",): "gather",
     ("int4", "rcr", "s4"): "int4_rcr_s4",
     ("int4", "rcr", "u4"): "int4_rcr_u4",
     ("int4", "rrr", "s4"): "int4_rrr_s4",
@@ -26,6 +28,11 @@ TABLES: dict[tuple[str, ...], str] = {
     ("NT", "rows", "half", "simt"): "nt_rows_half_simt",
     ("NT", "rows", "half", "tc"): "nt_rows_half_tc",
     ("pointwise",): "pointwise",
+    ("rows",): "rows",
+    ("sample",): "sample",
+    ("scan",): "scan",
+    ("scatter",): "scatter",
+    ("scatter", "old"): "scatter_old",
     ("TN", "batch", "f32", "simt"): "tn_batch_f32_simt",
     ("TN", "batch", "f64", "simt"): "tn_batch_f64_simt",
     ("TN", "batch", "half", "simt"): "tn_batch_half_simt",
@@ -34,6 +41,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("TN", "rows", "f64", "simt"): "tn_rows_f64_simt",
     ("TN", "rows", "half", "simt"): "tn_rows_half_simt",
     ("TN", "rows", "half", "tc"): "tn_rows_half_tc",
+    ("topk",): "topk",
     ("TT", "rows", "f32", "simt"): "tt_rows_f32_simt",
     ("TT", "rows", "f64", "simt"): "tt_rows_f64_simt",
     ("TT", "rows", "half", "simt"): "tt_rows_half_simt",

@@ -1,0 +1,345 @@
+"""``ptxgen bench ops``: operations that memory bounds, beside PyTorch, eager and compiled."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ptxgen
+from ptxgen.bench import measure, results
+from ptxgen.bench.measure import WrongBitsError
+from ptxgen.cli.ui import emit, note, plural, table
+from ptxgen.errors import OptionError, PtxgenError
+
+BANDWIDTH = 4.3e12
+"""Bytes a second that an H200's memory gives a copy, the limit that times are held to."""
+LARGE = 64 << 20
+"""Bytes of work from which on that limit is what counts."""
+
+
+class Work(NamedTuple):
+    """What is timed: functions of the same tensors, ours and PyTorch's."""
+
+    inputs: tuple[Any, ...]
+    ours: Callable[..., Any]
+    stock: Callable[..., Any]
+    compiled: bool = True
+    """Whether ``stock`` is also timed as torch.compile makes it."""
+
+
+@dataclass(frozen=True)
+class OpCase:
+    """One line of the table. ``make`` is given torch; ``nbytes``: read and written, each once."""
+
+    name: str
+    sizes: str
+    nbytes: int
+    make: Callable[[Any], Work]
+
+    @property
+    def limit_us(self) -> float:
+        """The time that the bytes take."""
+        return 1e6 * self.nbytes / BANDWIDTH
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A case's times, µs; ``compiled_us`` is None where PyTorch was not asked to compile."""
+
+    name: str
+    sizes: str
+    nbytes: int
+    limit_us: float
+    ours_us: float
+    eager_us: float
+    compiled_us: float | None
+
+    @property
+    def peer_us(self) -> float:
+        """The faster of PyTorch's."""
+        return min(self.eager_us, self.compiled_us or self.eager_us)
+
+
+# -- cases ----------------------------------------------------------------------------------
+def _random(torch: Any, *shape: int) -> Any:
+    return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+
+
+def _rows(
+    name: str, m: int, n: int, ours: Callable[..., Any], stock: Callable[..., Any], files: float = 2
+) -> OpCase:
+    """A function of [m, n]; ``files``: how many such matrices are read and written."""
+
+    def make(torch: Any) -> Work:
+        return Work((_random(torch, m, n),), ours, lambda x: stock(torch, x))
+
+    return OpCase(name, f"{m}x{n}", int(2 * m * n * files), make)
+
+
+def _normed(name: str, m: int, n: int, bias: bool) -> OpCase:
+    def make(torch: Any) -> Work:
+        functional = torch.nn.functional
+        inputs = _random(torch, m, n), *(_random(torch, n) for _ in range(1 + bias))
+        if bias:
+            return Work(
+                inputs, ptxgen.layer_norm, lambda x, w, b: functional.layer_norm(x, (n,), w, b)
+            )
+        return Work(inputs, ptxgen.rms_norm, lambda x, w: functional.rms_norm(x, (n,), w, 1e-6))
+
+    return OpCase(name, f"{m}x{n}", 4 * m * n, make)
+
+
+def _trained(name: str, m: int, n: int) -> OpCase:
+    """Forward and backward, with gradients by x and the weight."""
+
+    def make(torch: Any) -> Work:
+        import ptxgen.torch
+
+        x, w = _random(torch, m, n).requires_grad_(), _random(torch, n).requires_grad_()
+        dy = _random(torch, m, n)
+
+        def both(norm: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda x, w, dy: torch.autograd.grad(norm(x, w), (x, w), dy)
+
+        return Work(
+            (x, w, dy),
+            both(ptxgen.torch.rms_norm),
+            both(lambda x, w: torch.nn.functional.rms_norm(x, (n,), w, 1e-6)),
+            compiled=False,
+        )
+
+    return OpCase(name, f"{m}x{n}", 2 * m * n * 5, make)
+
+
+def _loss(m: int, n: int) -> OpCase:
+    def make(torch: Any) -> Work:
+        target = torch.randint(0, n, (m,), device="cuda")
+        return Work(
+            (_random(torch, m, n), target),
+            ptxgen.cross_entropy,
+            lambda x, t: torch.nn.functional.cross_entropy(x.float(), t),
+        )
+
+    return OpCase("cross_entropy", f"{m}x{n}", 2 * m * n, make)
+
+
+def _indexed(vocabulary: int, width: int, count: int) -> list[OpCase]:
+    """Rows of a weight that are read, and their gradient."""
+    sizes = f"{count} of {vocabulary}x{width}"
+
+    def which(torch: Any) -> Any:
+        return torch.randint(0, vocabulary, (count,), device="cuda")
+
+    def forward(torch: Any) -> Work:
+        inputs = _random(torch, vocabulary, width), which(torch)
+        return Work(inputs, ptxgen.embedding, lambda w, i: torch.nn.functional.embedding(i, w))
+
+    def backward(torch: Any) -> Work:
+        dense = torch.ops.aten.embedding_dense_backward
+        return Work(
+            (_random(torch, count, width), which(torch)),
+            lambda dy, i: ptxgen.embedding_backward(dy, i, vocabulary),
+            lambda dy, i: dense(dy, i, vocabulary, -1, False),
+        )
+
+    return [
+        OpCase("embedding", sizes, 4 * count * width, forward),
+        OpCase("embedding_backward", sizes, 2 * (count + vocabulary) * width, backward),
+    ]
+
+
+def cases() -> list[OpCase]:
+    """All of them, in the order of the table."""
+
+    def softmax(m: int, n: int) -> OpCase:
+        return _rows("softmax", m, n, ptxgen.softmax, lambda torch, x: torch.softmax(x, -1))
+
+    def total(m: int, n: int, axis: int) -> OpCase:
+        return _rows(
+            f"sum axis {axis}",
+            m,
+            n,
+            lambda x: ptxgen.sum(x, axis),
+            lambda torch, x: x.sum(axis),
+            files=1,
+        )
+
+    return [
+        *(
+            _normed("rms_norm", m, n, False)
+            for m, n in ((16, 4096), (8192, 4096), (8192, 8192), (64, 128256), (262144, 128))
+        ),
+        _normed("layer_norm", 16, 4096, True),
+        _normed("layer_norm", 8192, 4096, True),
+        *(
+            softmax(m, n)
+            for m, n in ((16, 4096), (8192, 4096), (8192, 8192), (4096, 32000), (4096, 50257))
+        ),
+        _rows(
+            "log_softmax",
+            4096,
+            32000,
+            ptxgen.log_softmax,
+            lambda torch, x: torch.log_softmax(x, -1),
+        ),
+        _loss(4096, 32000),
+        total(8192, 8192, 1),
+        total(8192, 8192, 0),
+        _rows("sum of all", 8192, 8192, ptxgen.sum, lambda torch, x: x.sum(), files=1),
+        _rows("argmax", 4096, 32000, _argmax, lambda torch, x: x.argmax(-1), files=1),
+        _trained("rms_norm + backward", 8192, 4096),
+        *_indexed(128256, 4096, 8192),
+        _rows("cumsum", 8192, 4096, ptxgen.cumsum, lambda torch, x: x.cumsum(-1)),
+        *(
+            _rows(
+                f"topk {k}",
+                m,
+                n,
+                lambda x, k=k: ptxgen.topk(x, k)[0],
+                lambda torch, x, k=k: x.topk(k).values,
+                files=1,
+            )
+            for m, n, k in ((64, 128256, 50), (8192, 64, 8))
+        ),
+        _rows("sample", 64, 128256, ptxgen.sample, lambda torch, x: x.argmax(-1), files=1),
+    ]
+
+
+def _argmax(x: Any) -> Any:
+    return ptxgen.argmax(x, -1)
+
+
+def select(patterns: Sequence[str], *, quick: bool = False) -> list[OpCase]:
+    """The cases whose name, or name and sizes, match a pattern. OptionError if there are none."""
+    found = [
+        case
+        for case in cases()
+        if any(fnmatch(t, p) for p in patterns for t in (case.name, f"{case.name} {case.sizes}"))
+    ]
+    if not found:
+        names = ", ".join(dict.fromkeys(case.name for case in cases()))
+        raise OptionError(f"--only {','.join(patterns)} matches nothing; there are {names}")
+    return found[::3] if quick else found
+
+
+# -- the run --------------------------------------------------------------------------------
+def run(torch: Any, selected: Sequence[OpCase], *, quick: bool = False) -> Iterator[Timing]:
+    """Times every case, all ways in turns. WrongBitsError for results far from PyTorch's."""
+    timer = measure.Timer(torch)
+    budget, least, most = (8.0, 3, 9) if quick else (60.0, 7, 51)
+    for case in selected:
+        inputs, ours, stock, compiles = case.make(torch)
+        work: list[Callable[[], Any]] = [partial(ours, *inputs), partial(stock, *inputs)]
+        _compare(torch, case, work[0](), work[1]())
+        if compiles:
+            torch._dynamo.reset()
+            work.append(partial(torch.compile(stock, dynamic=False), *inputs))
+        count = measure.repetitions(3 * case.limit_us + 10, budget, least, most)
+        mine, eager, *others = timer(work, [count] * len(work))
+        yield Timing(
+            case.name,
+            case.sizes,
+            case.nbytes,
+            case.limit_us,
+            mine.median,
+            eager.median,
+            others[0].median if others else None,
+        )
+
+
+def _compare(torch: Any, case: OpCase, ours: Any, theirs: Any) -> None:
+    """Both round each result once or a few times: a coarse guard against nonsense."""
+    first = ours if isinstance(ours, tuple) else (ours,)
+    second = theirs if isinstance(theirs, tuple) else (theirs,)
+    for a, b in zip(first, second, strict=True):
+        scale = b.float().abs().max().item() or 1.0
+        off = (a.float() - b.float()).abs().max().item() / scale
+        if not off <= 2**-5:
+            raise WrongBitsError(f"{case.name} {case.sizes}: off by {off:.3g} of the largest")
+
+
+def summary(found: Sequence[Timing]) -> list[str]:
+    """What the targets are about."""
+    lines = []
+    if compiled := [t for t in found if t.compiled_us is not None]:
+        mean = results.geomean((t.compiled_us or 0.0) / t.ours_us for t in compiled)
+        lines.append(f"torch.compile's time / ours: {mean:.2f} in the mean of {len(compiled)}")
+    worst = max(found, key=lambda t: t.ours_us / t.peer_us)
+    lines.append(
+        f"ours / the faster of PyTorch's: at most {worst.ours_us / worst.peer_us:.2f} "
+        f"({worst.name} {worst.sizes})"
+    )
+    if large := [t for t in found if t.nbytes > LARGE]:
+        least = min(large, key=lambda t: t.limit_us / t.ours_us)
+        lines.append(
+            f"of {BANDWIDTH / 1e12:.1f} TB/s, above {LARGE >> 20} MiB: at least "
+            f"{least.limit_us / least.ours_us:.2f} ({least.name} {least.sizes})"
+        )
+    return lines
+
+
+def timing_table(found: Sequence[Timing]) -> str:
+    """For people."""
+    head = ["operation", "sizes", "ours", "eager", "compile", "limit", "of limit", "peer / ours"]
+    body = [
+        [
+            t.name,
+            t.sizes,
+            f"{t.ours_us:.1f}",
+            f"{t.eager_us:.1f}",
+            "" if t.compiled_us is None else f"{t.compiled_us:.1f}",
+            f"{t.limit_us:.1f}",
+            f"{t.limit_us / t.ours_us:.2f}",
+            f"{t.peer_us / t.ours_us:.2f}",
+        ]
+        for t in found
+    ]
+    return table(body, head)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    options = _parser().parse_args(argv)
+    selected = select(options.only.split(","), quick=options.quick)
+    torch = measure.require_torch()
+    measure.warm_up(torch)
+    note(plural(len(selected), "case"))
+    found: list[Timing] = []
+    try:
+        for timing in run(torch, selected, quick=options.quick):
+            found.append(timing)
+    finally:
+        if found:
+            if options.json:
+                options.json.write_text(json.dumps([asdict(t) for t in found], indent=1) + "\n")
+            emit(timing_table(found))
+            for line in summary(found):
+                emit(line)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench ops",
+        description="Times operations beside PyTorch's, eager and by torch.compile, in bf16, in "
+        "one run, with a cold L2; medians in µs. limit = bytes / 4.3 TB/s.",
+    )
+    parser.add_argument(
+        "--only", metavar="LIST", default="*", help="names, or patterns, with commas (all)"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer cases and repetitions")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the times here")
+    return parser
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

@@ -1,0 +1,548 @@
+"""Operations over rows: a table of formulas (:mod:`ptxgen.numerics.formula`) with reductions.
+
+Contract ``rows/1`` (:mod:`ptxgen.numerics.rowwise`) says in which order a row is added. An
+operation is its formula and the names of what it reads, computes and is told: a line of
+:data:`TABLE`. Kernels, oracle, shapes and the library's functions follow.
+
+A *variant* is an operation with dtypes, as text: which of its arrays and numbers are given, and of
+which dtype each array and result is. It names the formula that kernels are made of::
+
+    rms_norm x=bf16 weight=bf16 eps=f32 > bf16
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any
+
+from ptxgen.errors import SpecError
+from ptxgen.numerics import functions
+from ptxgen.numerics.dtype import name_of
+from ptxgen.numerics.formula import (
+    STORED,
+    Formula,
+    Function,
+    Node,
+    Output,
+    cast,
+    index,
+    length,
+    primitive,
+    read,
+    trace,
+    where,
+)
+from ptxgen.numerics.signature import Option, Signature
+
+REAL = ("f32", "bf16", "f16", "f64")
+SINGLE = ("f32", "bf16", "f16")
+"""Where exp and log are."""
+NUMBERS = (*REAL, "i32", "i64")
+LAST = (1 << 31) - 1
+"""No element's index: that of the last there can be, and one more."""
+LONG = {
+    "f32": "float32",
+    "f64": "float64",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "i32": "int32",
+    "i64": "int64",
+    "bool": "bool",
+}
+"""Dtypes by their names in formulas."""
+SHORT = {long: short for short, long in LONG.items()}
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that an operation is told: its default, and the value that leaves it out of the
+    formula, if there is one. ``dtype``: "" for the type that is computed in.
+    """
+
+    default: Any = None
+    neutral: Any = None
+    dtype: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class RowOp:
+    """A line of the table.
+
+    ``formula`` is called with nodes by name: ``arrays`` (name: kind) and ``numbers``, None for
+    those left out. ``results``: name to level and dtype: "" for that of the first array (which
+    ``out_dtype`` may change to what is computed in), "wide" for what is computed in, "sum" for that
+    of the first array, i64 if those are integers. ``dtypes``: which the first array may have;
+    ``integers``: arrays of i64 or i32. ``empty``: whether rows of no elements have a result.
+    """
+
+    name: str
+    formula: Callable[..., Any]
+    arrays: Mapping[str, str] = field(default_factory=lambda: {"x": "element"})
+    results: Mapping[str, tuple[str, str]] = field(default_factory=lambda: {"out": ("element", "")})
+    numbers: Mapping[str, Number] = field(default_factory=lambda: _EMPTY)
+    optional: frozenset[str] = frozenset()
+    dtypes: tuple[str, ...] = REAL
+    integers: frozenset[str] = frozenset()
+    empty: bool = True
+
+    @cached_property
+    def signature(self) -> Signature:
+        """How shapes fit, over rows of N elements."""
+        forms = {"element": "... N", "row": "...", "column": "N"}
+        shapes = {name: forms[kind] for name, kind in self.arrays.items()}
+        shapes |= {name: forms[level] for name, (level, _) in self.results.items()}
+        kinds = {n: "int" if o.dtype == "i64" else "float" for n, o in self.numbers.items()}
+        return Signature(
+            self.name,
+            tuple(self.arrays),
+            tuple(self.results),
+            {"": shapes},
+            ("M", "N"),
+            optional=self.optional,
+            options={
+                **{n: Option(o.default, kind=kinds[n]) for n, o in self.numbers.items()},
+                **({"out_dtype": Option()} if self.chooses else {}),
+            },
+        )
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the caller may choose a result's dtype."""
+        return any(dtype in ("", "sum") for _, dtype in self.results.values())
+
+    def outputs(self, first: str, wanted: str | None = None) -> tuple[str, ...]:
+        """The results' dtypes, if the first array is of dtype ``first``."""
+        natural = {"": first, "wide": STORED[first]}
+        natural["sum"] = first if first in REAL else "i64"
+        return tuple(
+            wanted if wanted and dtype in ("", "sum") else natural.get(dtype, dtype)
+            for _, dtype in self.results.values()
+        )
+
+    def variant(
+        self, dtypes: Mapping[str, str], outputs: Iterable[str], numbers: Iterable[str] = ()
+    ) -> str:
+        """The text of a variant, of the arrays and numbers that are given."""
+        wide = STORED[dtypes[next(iter(self.arrays))]]
+        words = [self.name]
+        words += [f"{name}={dtypes[name]}" for name in self.arrays if name in dtypes]
+        given = set(numbers)
+        words += [f"{n}={o.dtype or wide}" for n, o in self.numbers.items() if n in given]
+        return " ".join((*words, ">", *outputs))
+
+    def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The numbers among ``options`` that are not left out."""
+        found = {name: options[name] for name in self.numbers}
+        return {
+            name: value
+            for name, value in found.items()
+            if value is not None and value != self.numbers[name].neutral
+        }
+
+
+def wanted_dtype(dtype: Any) -> str:
+    """The full name of a dtype that a caller names. Raises DtypeError."""
+    return name_of(dtype, "out_dtype", SHORT)
+
+
+@cache
+def formula(variant: str) -> Formula:
+    """What a variant computes. Raises SpecError for an unknown one."""
+    head, _, outputs = variant.partition(" > ")
+    name, *given = head.split()
+    if name not in TABLE:
+        raise SpecError(f"unknown operation over rows {name!r}; there are {', '.join(TABLE)}")
+    row = TABLE[name]
+    dtypes = dict(word.split("=") for word in given)
+    nodes: dict[str, Any] = dict.fromkeys((*row.arrays, *row.numbers))
+    for each, dtype in dtypes.items():
+        nodes[each] = read(each, dtype, row.arrays.get(each, "scalar"))
+    found = trace(row.formula, nodes)
+    named = zip(row.results, outputs.split(), found, strict=True)
+    return Formula(tuple(Output(n, d, _typed(node, d)) for n, d, node in named))
+
+
+def _typed(node: Node, dtype: str) -> Node:
+    return node if node.type == STORED[dtype] else cast(node, STORED[dtype])
+
+
+# -- formulas ---------------------------------------------------------------------------------
+def _count(like: Node) -> Node:
+    return cast(length(), like.type)
+
+
+def _decay(x: Node) -> Node:
+    return functions._exp_normal(primitive("max", x, -88))
+
+
+decay = Function("decay", _decay, 1)
+"""``exp(x)`` for x <= 0, but 0 below 2**-126.5: one scale and no other case."""
+
+
+def _whole(x: Node) -> Node:
+    """Integers are added in 64 bits."""
+    return cast(x, "i64") if x.type in ("i32", "bool") else x
+
+
+def _sum(x: Node) -> Node:
+    return _whole(x).reduce("sum")
+
+
+def _prod(x: Node) -> Node:
+    return _whole(x).reduce("prod")
+
+
+def _mean(x: Node) -> Node:
+    return x.reduce("sum") / _count(x)
+
+
+def _first(x: Node, how: str) -> Node:
+    """The first index of the extreme; a NaN is one."""
+    there = x == x.reduce(how)
+    if x.type in ("f32", "f64"):
+        there = there | (x != x)
+    found = where(there, cast(index(), "i32"), LAST).reduce("min")
+    return cast(found, "i64")
+
+
+def _var(x: Node, correction: Node) -> Node:
+    d = x - _mean(x)
+    return (d * d).reduce("sum") / primitive("max", _count(x) - correction, 0)
+
+
+def _std(x: Node, correction: Node) -> Node:
+    return functions.sqrt(_var(x, correction))
+
+
+def _softmax(x: Node) -> Node:
+    e = decay(x - x.reduce("max"))
+    return e * (1 / e.reduce("sum"))
+
+
+def _softmax_backward(dy: Node, y: Node) -> Node:
+    return (dy - (dy * y).reduce("sum")) * y
+
+
+def _log_softmax(x: Node) -> Node:
+    shifted = x - x.reduce("max")
+    return shifted - functions.log(decay(shifted).reduce("sum"))
+
+
+def _log_softmax_backward(dy: Node, y: Node) -> Node:
+    return dy - decay(y) * dy.reduce("sum")
+
+
+def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
+    """The logits, and how fast they change with x (None: as x does)."""
+    if softcap is None:
+        return x, None
+    t = functions.tanh(x * (1 / softcap))
+    return softcap * t, 1 - t * t
+
+
+def _hit(target: Node, ignore_index: Node) -> tuple[Node, Node, Node]:
+    """Whether an element is its row's target; the target; whether the row counts."""
+    target = cast(target, "i64") if target.type == "i32" else target
+    valid = (target >= 0) & (target < length()) & (target != ignore_index)
+    return cast(index(), "i32") == cast(target, "i32"), target, valid
+
+
+def _cross_entropy(
+    x: Node,
+    target: Node,
+    ignore_index: Node,
+    label_smoothing: Node | None,
+    softcap: Node | None,
+    z_loss: Node | None,
+) -> Node:
+    z, _ = _capped(x, softcap)
+    hit, target, valid = _hit(target, ignore_index)
+    m = z.reduce("max")
+    above = functions.log(decay(z - m).reduce("sum"))  # of the log of the sum, above m
+    loss = above - (where(hit, z, 0).reduce("sum") - m)
+    if label_smoothing is not None:
+        even = above - (z.reduce("sum") / _count(z) - m)
+        loss = (1 - label_smoothing) * loss + label_smoothing * even
+    if z_loss is not None:
+        lse = above + m
+        loss = loss + z_loss * (lse * lse)
+    return where(valid, loss, 0)
+
+
+def _cross_entropy_backward(
+    x: Node,
+    target: Node,
+    dy: Node,
+    ignore_index: Node,
+    label_smoothing: Node | None,
+    softcap: Node | None,
+    z_loss: Node | None,
+) -> Node:
+    z, slope = _capped(x, softcap)
+    hit, target, valid = _hit(target, ignore_index)
+    m = z.reduce("max")
+    e = decay(z - m)
+    s = e.reduce("sum")
+    share = 1 / s
+    if z_loss is not None:
+        share = share * (1 + 2 * z_loss * (functions.log(s) + m))
+    p = e * share
+    if label_smoothing is None:
+        g = where(hit, p - 1, p)
+    else:
+        p = p - label_smoothing / _count(x)
+        g = where(hit, p - (1 - label_smoothing), p)
+    if slope is not None:
+        g = g * slope
+    return where(valid, g * dy, 0)
+
+
+def _mean_loss(x: Node, target: Node, ignore_index: Node) -> Node:
+    """The sum of losses by how many targets count; 0 if none does."""
+    target = cast(target, "i64") if target.type == "i32" else target
+    count = cast(target != ignore_index, x.type).reduce("sum")
+    return where(count > 0, x.reduce("sum") / count, 0)
+
+
+def _rms(x: Node, eps: Node) -> Node:
+    return functions.rsqrt((x * x).reduce("sum") / _count(x) + eps)
+
+
+def _rms_norm(x: Node, weight: Node | None, eps: Node) -> Node:
+    y = x * _rms(x, eps)
+    return y if weight is None else y * weight
+
+
+def _add_rms_norm(x: Node, residual: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
+    total = cast(x + residual, x.data.dtype)
+    return _rms_norm(total, weight, eps), total
+
+
+def _rms_norm_backward(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
+    g = dy if weight is None else dy * weight
+    r = _rms(x, eps)
+    c = (g * x).reduce("sum") / _count(x) * (r * r)
+    return r * (g - x * c), r
+
+
+def _moments(x: Node, eps: Node) -> tuple[Node, Node]:
+    """The mean and what deviations are scaled by."""
+    mean = _mean(x)
+    d = x - mean
+    return mean, functions.rsqrt((d * d).reduce("sum") / _count(x) + eps)
+
+
+def _layer_norm(x: Node, weight: Node | None, bias: Node | None, eps: Node) -> Node:
+    mean, r = _moments(x, eps)
+    y = (x - mean) * r
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _add_layer_norm(
+    x: Node, residual: Node, weight: Node | None, bias: Node | None, eps: Node
+) -> tuple[Node, Node]:
+    total = cast(x + residual, x.data.dtype)
+    return _layer_norm(total, weight, bias, eps), total
+
+
+def _layer_norm_backward(
+    dy: Node, x: Node, weight: Node | None, eps: Node
+) -> tuple[Node, Node, Node]:
+    g = dy if weight is None else dy * weight
+    mean, r = _moments(x, eps)
+    d = x - mean
+    c = (g * d).reduce("sum") / _count(x) * (r * r)
+    return r * ((g - _mean(g)) - d * c), mean, r
+
+
+def _layer_norm_kept(
+    x: Node, weight: Node | None, bias: Node | None, eps: Node
+) -> tuple[Node, Node, Node]:
+    """With what PyTorch keeps of it."""
+    return _layer_norm(x, weight, bias, eps), *_moments(x, eps)
+
+
+def _layer_norm_from_kept(dy: Node, x: Node, weight: Node | None, mean: Node, scale: Node) -> Node:
+    g = dy if weight is None else dy * weight
+    d = x - mean
+    c = (g * d).reduce("sum") / _count(x) * (scale * scale)
+    return scale * ((g - _mean(g)) - d * c)
+
+
+def _rms_norm_kept(x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
+    """With what PyTorch keeps of it."""
+    return _rms_norm(x, weight, eps), _rms(x, eps)
+
+
+def _rms_norm_from_kept(dy: Node, x: Node, weight: Node | None, scale: Node) -> Node:
+    g = dy if weight is None else dy * weight
+    return scale * (g - x * ((g * x).reduce("sum") / _count(x) * (scale * scale)))
+
+
+# -- the table --------------------------------------------------------------------------------
+_ROW = {"out": ("row", "")}
+_SUM = {"out": ("row", "sum")}
+_INDEX = {"out": ("row", "i64")}
+_LOSS = {"loss": ("row", "wide")}
+_BACK = {"dx": ("element", "")}
+_CORRECTION = {"correction": Number(1.0)}
+_EPS = {"eps": Number(1e-6)}
+_EPS_LAYER = {"eps": Number(1e-5)}
+_X = {"x": "element"}
+_ADDED = {"out": ("element", ""), "total": ("element", "")}
+_CLASSES = {
+    "ignore_index": Number(-100, dtype="i64"),
+    "label_smoothing": Number(0.0, neutral=0.0),
+    "softcap": Number(None),
+    "z_loss": Number(0.0, neutral=0.0),
+}
+_WEIGHT = frozenset({"weight"})
+_TARGET = frozenset({"target"})
+_BOTH = frozenset({"weight", "bias"})
+
+TABLE: dict[str, RowOp] = {
+    op.name: op
+    for op in (
+        RowOp("sum", _sum, results=_SUM, dtypes=(*NUMBERS, "bool")),
+        RowOp("prod", _prod, results=_SUM, dtypes=(*NUMBERS, "bool")),
+        RowOp("mean", _mean, results=_ROW),
+        RowOp("amax", lambda x: x.reduce("max"), results=_ROW, dtypes=NUMBERS, empty=False),
+        RowOp("amin", lambda x: x.reduce("min"), results=_ROW, dtypes=NUMBERS, empty=False),
+        RowOp("argmax", lambda x: _first(x, "max"), results=_INDEX, dtypes=NUMBERS, empty=False),
+        RowOp("argmin", lambda x: _first(x, "min"), results=_INDEX, dtypes=NUMBERS, empty=False),
+        RowOp("var", _var, results=_ROW, numbers=_CORRECTION),
+        RowOp("std", _std, results=_ROW, numbers=_CORRECTION),
+        RowOp("softmax", _softmax, dtypes=SINGLE),
+        RowOp("softmax_backward", _softmax_backward, {"dy": "element", "y": "element"}, _BACK),
+        RowOp("log_softmax", _log_softmax, dtypes=SINGLE),
+        RowOp(
+            "log_softmax_backward",
+            _log_softmax_backward,
+            {"dy": "element", "y": "element"},
+            _BACK,
+            dtypes=SINGLE,
+        ),
+        RowOp(
+            "cross_entropy",
+            _cross_entropy,
+            _X | {"target": "row"},
+            _LOSS,
+            _CLASSES,
+            dtypes=SINGLE,
+            integers=_TARGET,
+            empty=False,
+        ),
+        RowOp(
+            "cross_entropy_backward",
+            _cross_entropy_backward,
+            _X | {"target": "row", "dy": "row"},
+            _BACK,
+            _CLASSES,
+            dtypes=SINGLE,
+            integers=_TARGET,
+            empty=False,
+        ),
+        RowOp(
+            "mean_loss",
+            _mean_loss,
+            _X | {"target": "element"},
+            {"out": ("row", "")},
+            {"ignore_index": Number(-100, dtype="i64")},
+            integers=_TARGET,
+        ),
+        RowOp("rms_norm", _rms_norm, _X | {"weight": "column"}, numbers=_EPS, optional=_WEIGHT),
+        RowOp(
+            "add_rms_norm",
+            _add_rms_norm,
+            _X | {"residual": "element", "weight": "column"},
+            _ADDED,
+            _EPS,
+            _WEIGHT,
+        ),
+        RowOp(
+            "rms_norm_backward",
+            _rms_norm_backward,
+            {"dy": "element", "x": "element", "weight": "column"},
+            _BACK | {"scale": ("row", "wide")},
+            _EPS,
+            _WEIGHT,
+        ),
+        RowOp(
+            "layer_norm",
+            _layer_norm,
+            _X | {"weight": "column", "bias": "column"},
+            numbers=_EPS_LAYER,
+            optional=_BOTH,
+        ),
+        RowOp(
+            "add_layer_norm",
+            _add_layer_norm,
+            _X | {"residual": "element", "weight": "column", "bias": "column"},
+            _ADDED,
+            _EPS_LAYER,
+            _BOTH,
+        ),
+        RowOp(
+            "layer_norm_backward",
+            _layer_norm_backward,
+            {"dy": "element", "x": "element", "weight": "column"},
+            _BACK | {"mean": ("row", "wide"), "scale": ("row", "wide")},
+            _EPS_LAYER,
+            _WEIGHT,
+        ),
+        RowOp(
+            "native_layer_norm",
+            _layer_norm_kept,
+            _X | {"weight": "column", "bias": "column"},
+            {"out": ("element", ""), "mean": ("row", "wide"), "scale": ("row", "wide")},
+            _EPS_LAYER,
+            _BOTH,
+        ),
+        RowOp(
+            "native_layer_norm_backward",
+            _layer_norm_from_kept,
+            {"dy": "element", "x": "element", "weight": "column", "mean": "row", "scale": "row"},
+            _BACK,
+            optional=_WEIGHT,
+        ),
+        RowOp(
+            "native_rms_norm",
+            _rms_norm_kept,
+            _X | {"weight": "column"},
+            {"out": ("element", ""), "scale": ("row", "wide")},
+            _EPS,
+            _WEIGHT,
+        ),
+        RowOp(
+            "native_rms_norm_backward",
+            _rms_norm_from_kept,
+            {"dy": "element", "x": "element", "weight": "column", "scale": "row"},
+            _BACK,
+            optional=_WEIGHT,
+        ),
+    )
+}
+"""The operations by name."""
+
+CALLED = (
+    "sum",
+    "prod",
+    "mean",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "var",
+    "std",
+    "softmax",
+    "log_softmax",
+    "cross_entropy",
+    "rms_norm",
+    "layer_norm",
+)
+"""Those that users call by name; others are gradients, or what these are made of."""

@@ -1,0 +1,476 @@
+"""Moves with indices: gather, embedding and its gradient, sums into rows that indices say."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
+from ptxgen.numerics import moves
+from ptxgen.numerics.dtype import ELEMENTS
+from ptxgen.ops.op import Op, Options, Question, Result
+from ptxgen.ops.run import caller
+from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous, contiguous_copy
+from ptxgen.runtime.arrays import ArrayView, framework_of
+from ptxgen.spec import Problem
+from ptxgen.spec.base import GRID_MAX, INDEX_MAX
+from ptxgen.spec.moves import COUNT_MAX, GATHER_THREADS, INDEX_64
+
+INDICES = ("int32", "int64")
+ITEMSIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8}
+MOVED = {**ITEMSIZE, "int16": 2, "uint16": 2, "uint32": 4, "uint64": 8}
+"""Dtypes whose bits are moved, and bytes of an element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A move, understood (:class:`ptxgen.ops.op.Reading`)."""
+
+    made: Problem | None
+    results: tuple[Result, ...]
+
+    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
+        """See :meth:`ptxgen.ops.op.Reading.problem`."""
+        (target,) = targets
+        if alignment("out", target, 0) < target.itemsize or not contiguous(target):
+            raise ShapeError(
+                f"out has strides {list(target.strides)}; takes a contiguous array: pass "
+                f"{contiguous_copy('out', target)}, or leave out= away"
+            )
+        if self.made is None:
+            return None
+        low = min(target.ptr & -target.ptr, ALIGN_MAX) if target.ptr else ALIGN_MAX
+        values = tuple(
+            (name, min(value, low) if name == "ALIGN" else value)
+            for name, value in self.made.values
+        )
+        made = self.made
+        return Problem(made.table, made.dtype, values, made.told, made.pointers, made.what)
+
+
+def _indices(name: str, view: ArrayView) -> int:
+    """Flags that say what indices are."""
+    if view.dtype not in INDICES:
+        raise DtypeError(f"{name} has dtype {view.dtype}; takes {' or '.join(INDICES)}")
+    if not contiguous(view):
+        raise ShapeError(
+            f"{name} has strides {list(view.strides)}; takes a contiguous array: pass "
+            f"{contiguous_copy(name, view)}"
+        )
+    alignment(name, view, 0)
+    return INDEX_64 if view.dtype == "int64" else 0
+
+
+def _unit(name: str, view: ArrayView) -> None:
+    if view.size and view.shape[-1] > 1 and view.strides[-1] != 1:
+        raise ShapeError(
+            f"{name} has strides {list(view.strides)}; takes stride 1 along the last dimension: "
+            f"pass {contiguous_copy(name, view)}"
+        )
+
+
+def _wanted(dtype: str, targets: tuple[str | None, ...]) -> None:
+    if targets[0] not in (None, dtype):
+        raise DtypeError(f"out has dtype {targets[0]}; takes {dtype}")
+
+
+# -- gather -------------------------------------------------------------------------------
+def _gathering(
+    what: str,
+    name: str,
+    view: ArrayView,
+    sizes: tuple[int, int, int, int],
+    flags: int,
+) -> Problem:
+    outer, size, count, inner = sizes
+    width = inner * view.itemsize
+    if width > INDEX_MAX or outer * count > GRID_MAX:
+        raise ShapeError(
+            f"{what}: {outer * count} rows of {width} bytes; takes 2^31 - 1 of 2^32 - 1 bytes"
+        )
+    down = view.strides[-2] if size > 1 else 0
+    along = view.strides[0] if outer > 1 else 0
+    low = alignment(name, view, down, along, inner)
+    units = -(-width // max(w for w in (16, 4, 2) if w <= low))
+    lanes = 1
+    while lanes < GATHER_THREADS and lanes * 4 < units:
+        lanes *= 2
+    values = (
+        ("OUTER", outer),
+        ("COUNT", count),
+        ("BYTES", width),
+        ("LANES", lanes),
+        ("ALIGN", low),
+    )
+    told = (
+        ("LDX", down * view.itemsize),
+        ("LOX", along * view.itemsize),
+        ("SIZE", size),
+        ("FLAGS", flags),
+    )
+    return Problem(("gather",), "any", values, told, ("x", "indices", "y"), what)
+
+
+def _moved(name: str, view: ArrayView) -> None:
+    if view.dtype not in MOVED:
+        raise DtypeError(f"{name} has dtype {view.dtype}; takes {', '.join(MOVED)}")
+    _unit(name, view)
+
+
+def read_gather(
+    views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
+) -> Reading:
+    """Slices that are read."""
+    x, indices = views["x"], views["indices"]
+    _moved("x", x)
+    _wanted(x.dtype, targets)
+    flags = _indices("indices", indices)
+    found = moves.GATHER.infer({"x": x.shape, "indices": indices.shape})
+    sizes = tuple(found.sizes[n] for n in ("O", "V", "K", "I"))
+    result = Result(found.results[0], x.dtype)
+    if prod(result.shape) == 0:
+        return Reading(None, (result,))
+    what = "gather [{}, {}, {}, {}]".format(*sizes)
+    made = _gathering(what, "x", x, sizes, flags)  # type: ignore[arg-type]
+    return Reading(made, (result,))
+
+
+def pose_gather(question: Question) -> Problem:
+    """The problem of sizes O, V, K, I."""
+    s = question.sizes
+    return _posed(question, (s["O"], s["V"], s["K"], s["I"]))
+
+
+def pose_embedding(question: Question) -> Problem:
+    """The problem of sizes M (indices), V and I."""
+    s = question.sizes
+    return _posed(question, (1, s["V"], s["M"], s["I"]))
+
+
+def _posed(question: Question, sizes: tuple[int, int, int, int]) -> Problem:
+    outer, size, _, inner = sizes
+    shape, strides = (outer, size, inner), (size * inner, inner, 1)
+    dtype = next((long for long, short in ELEMENTS.items() if short == question.dtype), "")
+    if not dtype:
+        raise DtypeError(f"dtype is {question.dtype}; takes {', '.join(ELEMENTS.values())}")
+    view = ArrayView(0, shape, strides, dtype, "cuda", 0, True, "", None)
+    what = f"gather {list(sizes)}"
+    return _gathering(what, "x", view, sizes, INDEX_64)
+
+
+def read_embedding(
+    views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
+) -> Reading:
+    """Rows of a weight that are read."""
+    weight, indices = views["weight"], views["indices"]
+    _moved("weight", weight)
+    _wanted(weight.dtype, targets)
+    flags = _indices("indices", indices)
+    found = moves.EMBEDDING.infer({"weight": weight.shape, "indices": indices.shape})
+    sizes = 1, found.sizes["V"], found.sizes["M"], found.sizes["I"]
+    result = Result(found.results[0], weight.dtype)
+    if prod(result.shape) == 0:
+        return Reading(None, (result,))
+    what = f"embedding of {sizes[2]} rows of {sizes[3]}"
+    made = _gathering(what, "weight", weight, sizes, flags)
+    return Reading(made, (result,))
+
+
+# -- scatter ------------------------------------------------------------------------------
+def _scattering(
+    what: str,
+    name: str,
+    source: ArrayView,
+    sizes: tuple[int, int, int],
+    flags: int,
+    skipped: int,
+    old: ArrayView | None,
+) -> Problem:
+    rows, count, inner = sizes
+    if count > COUNT_MAX or -(-rows // 32) * -(-inner // 32) > GRID_MAX:
+        raise ShapeError(
+            f"{what}: {count} contributions to {rows} rows of {inner}; takes at most {COUNT_MAX} "
+            f"contributions, and 2^41 elements"
+        )
+    down = source.strides[-2] if count > 1 else 0
+    low = alignment(name, source, down, inner)
+    told: list[tuple[str, int | float]] = [("LDY", down), ("SKIPPED", skipped), ("FLAGS", flags)]
+    if old is not None:
+        along = old.strides[0] if rows > 1 else 0
+        low = min(low, alignment("x", old, along))
+        told.append(("LDO", along))
+    values = (
+        ("ROWS", rows),
+        ("INNER", inner),
+        ("COUNT", count),
+        ("ITEM", source.itemsize),
+        ("ALIGN", low),
+    )
+    table = ("scatter",) if old is None else ("scatter", "old")
+    pointers = ("dy", "indices", "out") if old is None else ("old", "indices", "dy", "out")
+    return Problem(table, ELEMENTS[source.dtype], values, tuple(told), pointers, what)
+
+
+def read_backward(
+    views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
+) -> Reading:
+    """Gradients of rows that are added."""
+    dy, indices, rows = views["dy"], views["indices"], options["rows"]
+    if dy.dtype not in ELEMENTS:
+        raise DtypeError(f"dy has dtype {dy.dtype}; takes {', '.join(ELEMENTS)}")
+    _unit("dy", dy)
+    _wanted(dy.dtype, targets)
+    flags = _indices("indices", indices)
+    if not isinstance(rows, int) or rows < 0:
+        raise OptionError(f"rows is {rows!r}; takes how many rows the weight has")
+    shapes = {"dy": dy.shape, "indices": indices.shape}
+    found = moves.EMBEDDING_BACKWARD.infer(shapes, given={"V": rows})
+    count, inner = found.sizes["M"], found.sizes["I"]
+    result = Result((rows, inner), dy.dtype)
+    if rows * inner == 0:
+        return Reading(None, (result,))
+    flat = dy.matrix("dy")
+    skipped = _padding(options["padding_idx"], rows)
+    what = f"embedding_backward of {count} rows of {inner} to {rows}"
+    made = _scattering(what, "dy", flat, (rows, count, inner), flags, skipped, None)
+    return Reading(made, (result,))
+
+
+def _padding(index: int | None, rows: int) -> int:
+    if index is None:
+        return -1
+    if not -rows <= index < rows:
+        raise IndexRangeError(f"padding_idx is {index}; there are {rows} rows")
+    return index % rows
+
+
+def read_index_add(
+    views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
+) -> Reading:
+    """Rows that are added to others."""
+    x, indices, source = views["x"], views["indices"], views["source"]
+    for name, view in (("x", x), ("source", source)):
+        if view.dtype not in ELEMENTS or view.dtype != x.dtype:
+            takes = ", ".join(ELEMENTS) if name == "x" else f"that of x, {x.dtype}"
+            raise DtypeError(f"{name} has dtype {view.dtype}; takes {takes}")
+        _unit(name, view)
+    _wanted(x.dtype, targets)
+    flags = _indices("indices", indices)
+    found = moves.INDEX_ADD.infer({name: view.shape for name, view in views.items()})
+    rows, count, inner = (found.sizes[n] for n in ("V", "K", "I"))
+    result = Result(x.shape, x.dtype)
+    if rows * inner == 0:
+        return Reading(None, (result,))
+    what = f"index_add of {count} rows of {inner} to {rows}"
+    made = _scattering(what, "source", source, (rows, count, inner), flags, -1, x)
+    return Reading(made, (result,))
+
+
+def _posed_sum(question: Question, count: int, old: bool) -> Problem:
+    rows, inner = question.sizes["V"], question.sizes["I"]
+    dtype = next((long for long, short in ELEMENTS.items() if short == question.dtype), "")
+    if not dtype:
+        raise DtypeError(f"dtype is {question.dtype}; takes {', '.join(ELEMENTS.values())}")
+    view = ArrayView(0, (count, inner), (inner, 1), dtype, "cuda", 0, True, "", None)
+    what = f"sums of {count} rows of {inner} to {rows}"
+    sizes = (max(rows, 1), count, max(inner, 1))
+    return _scattering(what, "source", view, sizes, INDEX_64, -1, view if old else None)
+
+
+def backward(
+    arguments: tuple[Any, ...],
+    results: tuple[Any, ...],
+    gradients: tuple[Any, ...],
+    options: Options,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    """Of an embedding: contract ``scatter/1``."""
+    operators = sys.modules["ptxgen.torch"]  # which calls this
+    (weight, indices), (dy,) = arguments, gradients
+    found = operators.embedding_backward(
+        dy.contiguous(), indices, rows=weight.shape[0], padding_idx=options["padding_idx"]
+    )
+    return found, None
+
+
+def backward_gather(
+    arguments: tuple[Any, ...],
+    results: tuple[Any, ...],
+    gradients: tuple[Any, ...],
+    options: Options,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    """Of slices that were read: their gradients are added, each matrix for itself."""
+    operators = sys.modules["ptxgen.torch"]  # which calls this
+    (x, indices), (dy,) = arguments, gradients
+    outer, size, inner = x.shape
+    rows = dy.transpose(0, 1).reshape(indices.shape[0], outer * inner)
+    found = operators.embedding_backward(rows, indices, rows=size)
+    return found.reshape(size, outer, inner).transpose(0, 1), None
+
+
+def backward_again(
+    arguments: tuple[Any, ...],
+    results: tuple[Any, ...],
+    gradients: tuple[Any, ...],
+    options: Options,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    """Of an embedding's gradient: the rows of what its gradient is."""
+    operators = sys.modules["ptxgen.torch"]  # which calls this
+    (_, indices), (ddw,) = arguments, gradients
+    index = options["padding_idx"]
+    if index is not None:
+        ddw = ddw.index_fill(0, indices.new_tensor([index % ddw.shape[0]]), 0)
+    return operators.embedding(ddw, indices), None
+
+
+def backward_add(
+    arguments: tuple[Any, ...],
+    results: tuple[Any, ...],
+    gradients: tuple[Any, ...],
+    options: Options,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    """``dx = dy``, and of the source its rows."""
+    operators = sys.modules["ptxgen.torch"]  # which calls this
+    (_, indices, _), (dy,) = arguments, gradients
+    return dy, None, operators.embedding(dy, indices) if needs[2] else None
+
+
+OPS = {
+    "gather_rows": Op(moves.GATHER, read_gather, pose_gather, backward_gather),
+    "embedding": Op(moves.EMBEDDING, read_embedding, pose_embedding, backward),
+    "embedding_backward": Op(
+        moves.EMBEDDING_BACKWARD,
+        read_backward,
+        lambda q: _posed_sum(q, q.sizes["M"], False),
+        backward_again,
+    ),
+    "index_add": Op(
+        moves.INDEX_ADD, read_index_add, lambda q: _posed_sum(q, q.sizes["K"], True), backward_add
+    ),
+}
+"""The rows of moves with indices."""
+CALLS = {name: caller(op) for name, op in OPS.items()}
+
+
+def _checked(name: str, indices: Any, size: int, check: bool) -> None:
+    """Raises IndexRangeError for an index that is none of ``size``, where it can be known without
+    waiting, or is asked for.
+    """
+    framework = framework_of(indices)
+    host = framework == "numpy" or (framework == "torch" and indices.device.type == "cpu")
+    if not (host or check) or prod(indices.shape) == 0:
+        return
+    low, high = int(indices.min()), int(indices.max())
+    if low < 0 or high >= size:
+        wrong = low if low < 0 else high
+        raise IndexRangeError(f"{name} has an index {wrong}; takes 0 .. {size - 1}")
+
+
+def embedding(
+    weight: Any,
+    indices: Any,
+    *,
+    padding_idx: int | None = None,
+    check: bool = False,
+    out: Any = None,
+    stream: Any = None,
+    kernel: str | None = None,
+) -> Any:
+    """``y[..., :] = weight[indices[...], :]``: bits are moved, none is changed.
+
+    Shapes
+        ``weight`` ``[V, I]``, ``indices`` ``[...]``; the result ``[..., I]``.
+    Dtypes
+        ``weight`` of 2, 4 or 8 bytes an element; ``indices`` int32 or int64.
+    Options
+        ``padding_idx``: the row that gets no gradient. ``check``: waits for the indices, and raises
+        for one out of range.
+    Errors
+        IndexRangeError for an index out of range in host memory, or with ``check``; without it, the
+        row of such an index is zeros. ShapeError, DtypeError for what does not fit.
+    """
+    _checked("indices", indices, weight.shape[0], check)
+    return CALLS["embedding"](weight, indices, out, stream, (padding_idx, kernel))
+
+
+def gather(
+    x: Any,
+    indices: Any,
+    axis: int = 0,
+    *,
+    check: bool = False,
+    stream: Any = None,
+    kernel: str | None = None,
+) -> Any:
+    """The slices of ``x`` along ``axis`` that ``indices`` say, in their order.
+
+    Shapes
+        ``x`` ``[..., V, ...]``, V along ``axis``; ``indices`` any; the result has its dimensions in
+        the place of V.
+    Dtypes, Errors
+        As :func:`embedding`; ShapeError for an axis that ``x`` does not have.
+    """
+    shape = tuple(x.shape)
+    if not -len(shape) <= axis < len(shape):
+        raise ShapeError(f"axis is {axis}; x has shape {list(shape)}")
+    axis %= len(shape)
+    _checked("indices", indices, shape[axis], check)
+    matrices = x.reshape(prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+    found = CALLS["gather_rows"](matrices, indices.reshape(-1), None, stream, (kernel,))
+    return found.reshape(shape[:axis] + tuple(indices.shape) + shape[axis + 1 :])
+
+
+def embedding_backward(
+    dy: Any,
+    indices: Any,
+    rows: int,
+    *,
+    padding_idx: int | None = None,
+    check: bool = False,
+    out: Any = None,
+    stream: Any = None,
+    kernel: str | None = None,
+) -> Any:
+    """``dweight[v, :] = sum of dy[p, :] where indices[p] == v``: the gradient of an embedding.
+
+    Shapes
+        ``dy`` ``[..., I]``, ``indices`` ``[...]``; the result ``[rows, I]``.
+    Dtypes
+        ``dy`` float32, bfloat16, float16, float64, int32 or int64, and so is the result.
+    Order
+        Contract ``scatter/1``: equal indices ascending by position, in the order of ``rows/1``, in
+        f32 (f64), rounded once. No atomics: the same bits in every run.
+    Options
+        ``padding_idx``: the row that gets zeros. ``check``: as of :func:`embedding`; without it, an
+        index out of range contributes nothing.
+    """
+    _checked("indices", indices, rows, check)
+    return CALLS["embedding_backward"](dy, indices, out, stream, (rows, padding_idx, kernel))
+
+
+def index_add(
+    x: Any,
+    indices: Any,
+    source: Any,
+    *,
+    check: bool = False,
+    out: Any = None,
+    stream: Any = None,
+    kernel: str | None = None,
+) -> Any:
+    """``y[v, :] = x[v, :] + sum of source[p, :] where indices[p] == v``.
+
+    Shapes
+        ``x`` ``[V, I]``, ``indices`` ``[K]``, ``source`` ``[K, I]``; the result ``[V, I]``, which
+        may be ``x`` (``out=x``).
+    Dtypes, Order, Errors
+        As :func:`embedding_backward`; ``x`` is added last, then the sum is rounded.
+    """
+    _checked("indices", indices, x.shape[0], check)
+    return CALLS["index_add"](x, indices, source, out, stream, (kernel,))

@@ -1,0 +1,196 @@
+"""Operations over rows: how calls of any of them are understood, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+
+from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.numerics.formula import STORED
+from ptxgen.numerics.rowops import LONG, REAL, SHORT, TABLE, RowOp, wanted_dtype
+from ptxgen.numerics.rowwise import GROUP
+from ptxgen.ops.op import Op, Options, Question, Result
+from ptxgen.ops.rowgradients import GRADIENTS
+from ptxgen.ops.run import Caller, caller
+from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous, contiguous_copy, leading
+from ptxgen.runtime.arrays import ArrayView
+from ptxgen.spec import Problem
+from ptxgen.spec.rowwise import held, way
+from ptxgen.tiles.lazy import Lazy
+from ptxgen.tiles.rowwise import KEY
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Rows, and what is wanted of them (:class:`ptxgen.ops.op.Reading`)."""
+
+    row: RowOp
+    variant: str
+    count: int
+    width: int
+    told: tuple[tuple[str, int | float], ...]
+    vector: bool
+    results: tuple[Result, ...]
+
+    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
+        """See :meth:`ptxgen.ops.op.Reading.problem`."""
+        vector = self.vector
+        for name, target in zip(self.row.results, targets, strict=True):
+            by_element = self.row.results[name][0] == "element"
+            found = alignment(name, target, *((self.width,) if by_element else ()))
+            vector = vector and (not by_element or found >= _unit(target.itemsize))
+            if not contiguous(target):
+                raise ShapeError(
+                    f"{name} has strides {list(target.strides)}; takes a contiguous array: pass "
+                    f"{contiguous_copy(name, target)}, or leave {name}= away"
+                )
+        if all(target.size == 0 for target in targets):
+            return None
+        return _problem(self.row, self.variant, self.count, self.width, vector, self.told)
+
+
+def _unit(itemsize: int) -> int:
+    """What a group of elements is aligned to, if it travels whole."""
+    return min(ALIGN_MAX, itemsize * GROUP)
+
+
+def read(
+    row: RowOp,
+    views: Mapping[str, ArrayView],
+    options: Options,
+    targets: tuple[str | None, ...],
+) -> Reading:
+    """What a call asks for."""
+    dtypes = {name: _dtype(row, name, views) for name in row.arrays if name in views}
+    inferred = row.signature.infer({name: views[name].shape for name in dtypes})
+    count, width = inferred.sizes["M"], inferred.sizes["N"]
+    if width == 0 and not row.empty:
+        raise ShapeError(f"{row.name} takes at least one element; got rows of none")
+    first = dtypes[next(iter(row.arrays))]
+    outputs = _outputs(row, first, options, targets)
+    told: list[tuple[str, int | float]] = [("COLS", width)]
+    vector = width % GROUP == 0
+    for name in dtypes:
+        view, kind = views[name], row.arrays[name]
+        least = _unit(view.itemsize)
+        if kind == "element":
+            pitch, aligned = _rows(name, view, count, width)
+            told.append((f"LD_{name.upper()}", pitch))
+            vector = vector and aligned >= least
+        else:
+            vector = alignment(name, view) >= (least if kind == "column" else 0) and vector
+            if not contiguous(view):
+                raise ShapeError(
+                    f"{name} has strides {list(view.strides)}; takes a contiguous array: pass "
+                    f"{contiguous_copy(name, view)}"
+                )
+    numbers = row.given(options)
+    told += [(name.upper(), value) for name, value in numbers.items()]
+    variant = row.variant(dtypes, outputs, numbers)
+    results = tuple(
+        Result(shape, LONG[dtype]) for shape, dtype in zip(inferred.results, outputs, strict=True)
+    )
+    return Reading(row, variant, count, width, tuple(told), vector, results)
+
+
+def _dtype(row: RowOp, name: str, views: Mapping[str, ArrayView]) -> str:
+    """The short dtype of an argument. DtypeError for one that it cannot have."""
+    first = next(iter(row.arrays))
+    own = SHORT.get(views[name].dtype, "")
+    taken = row.dtypes
+    if name in row.integers:
+        taken = ("i64", "i32")
+    elif name != first:
+        wide = STORED[SHORT[views[first].dtype]]
+        taken = tuple(d for d in REAL if STORED[d] == wide)
+        if row.arrays[name] == "element":
+            taken = (SHORT[views[first].dtype],)
+    if own not in taken:
+        raise DtypeError(
+            f"{name} has dtype {views[name].dtype}; takes {' or '.join(LONG[d] for d in taken)}"
+        )
+    return own
+
+
+def _outputs(
+    row: RowOp, first: str, options: Options, targets: tuple[str | None, ...]
+) -> tuple[str, ...]:
+    """The dtypes of results: those that are asked for, or that memory which is given has."""
+    wanted, what = options.get("out_dtype"), "out_dtype"
+    wanted = None if wanted is None else wanted_dtype(wanted)
+    natural = row.outputs(first)
+    if wanted is None and row.chooses and targets and targets[0] is not None:
+        chosen = next(i for i, (_, d) in enumerate(row.results.values()) if d in ("", "sum"))
+        wanted, what = targets[chosen], f"{list(row.results)[chosen]}'s dtype"
+    if wanted is None:
+        return natural
+    accepted = dict.fromkeys((row.outputs(first)[0], *((STORED[first],) if first in REAL else ())))
+    if SHORT.get(wanted) not in accepted:
+        names = " or ".join(repr(LONG[d]) for d in accepted)
+        raise DtypeError(f"{what} is {wanted!r}; takes {names}")
+    return row.outputs(first, SHORT[wanted])
+
+
+def _rows(name: str, view: ArrayView, count: int, width: int) -> tuple[int, int]:
+    """Elements from row to row, and bytes that rows are aligned to."""
+    matrix = view.matrix(name)
+    down, along = matrix.strides
+    if along != 1 and width > 1 and view.size:
+        raise ShapeError(
+            f"{name} has strides {list(view.strides)}; takes stride 1 along the last dimension: "
+            f"pass {contiguous_copy(name, view)}"
+        )
+    pitch = leading(count, width, down, view.itemsize)
+    return pitch, alignment(name, view, pitch)
+
+
+def pose(row: RowOp, question: Question) -> Problem:
+    """The problem of sizes M (rows) and N (elements of a row), optional arrays left out."""
+    if question.dtype not in row.dtypes:
+        names = " or ".join(LONG[d] for d in row.dtypes)
+        raise DtypeError(f"dtype is {LONG[question.dtype]}; takes {names}")
+    given = [name for name in row.arrays if name not in row.optional]
+    dtypes = {name: "i64" if name in row.integers else question.dtype for name in given}
+    count, width = question.sizes["M"], question.sizes["N"]
+    outputs = _outputs(row, question.dtype, question.options, ())
+    variant = row.variant(dtypes, outputs, row.given(question.options))
+    vector = width % GROUP == 0 and min(question.aligns) >= ALIGN_MAX
+    return _problem(row, variant, count, width, vector, ())
+
+
+def _problem(
+    row: RowOp,
+    variant: str,
+    count: int,
+    width: int,
+    vector: bool,
+    told: tuple[tuple[str, int | float], ...],
+) -> Problem:
+    values = (
+        ("ROWS", count),
+        ("COLS", max(width, 1)),  # kernels of one column serve none
+        ("VECTOR", int(vector)),
+        ("HELD", held(variant)),
+        ("WAY", way(variant)),
+    )
+    pointers = (*row.arrays, *row.results)
+    return Problem(KEY, variant, values, told, pointers, f"{row.name} M={count} N={width}")
+
+
+# -- the rows ---------------------------------------------------------------------------------
+@cache
+def operation(name: str) -> Op:
+    """The row of an operation of the table."""
+    row = TABLE[name]
+    return Op(row.signature, partial(read, row), partial(pose, row), GRADIENTS.get(name))
+
+
+@cache
+def run(name: str) -> Caller:
+    """What calls an operation."""
+    return caller(operation(name))
+
+
+OPS: Lazy[str, Op] = Lazy({name: partial(operation, name) for name in TABLE})
+"""The rows of operations over rows."""

@@ -1,0 +1,284 @@
+"""Moves with indices: rows that are read where indices say (gather), or added there (scatter).
+
+Of gathers:
+
+=================  ==============================================================
+``OUTER, COUNT``   matrices, and rows that are read of each
+``BYTES``          of a row; 1 .. 2^32 - 1
+``LANES``          threads that share a row, a power of two
+``ALIGN``          largest power of two, up to 16, that divides rows, pitches and addresses in bytes
+=================  ==============================================================
+
+of scatters:
+
+=================  ==============================================================
+``ROWS, INNER``    rows of the result, and elements of each
+``COUNT``          contributions
+``ITEM, ALIGN``    bytes of an element; as above
+=================  ==============================================================
+
+Indices are sorted with their positions, in blocks, which are merged if there are several; then CTAs
+own rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, const, maximum, var
+from ptxgen.numerics import rowwise
+from ptxgen.numerics.contract import COPY, Contract
+from ptxgen.numerics.formula import STORED
+from ptxgen.numerics.moves import SCATTER
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, KernelSpec, check
+from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
+
+OUTER, COUNT, BYTES, LANES = var("OUTER"), var("COUNT"), var("BYTES"), var("LANES")
+ROWS, INNER, ITEM, ALIGN = var("ROWS"), var("INNER"), var("ITEM"), var("ALIGN")
+
+INDEX_64 = 1
+"""The flag: indices are of 64 bits."""
+GATHER_THREADS = 256
+GATHERS = Space(
+    "gather",
+    (
+        ("OUTER", SIZE),
+        ("COUNT", SIZE),
+        ("BYTES", Between(1, INDEX_MAX)),
+        ("LANES", OneOf(tuple(1 << i for i in range(9)))),
+        ("ALIGN", ALIGNMENT),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    within=OUTER * COUNT <= GRID_MAX,
+)
+
+
+@dataclass(frozen=True)
+class GatherSpec(KernelSpec):
+    """Reads rows where indices say, ``width`` bytes at a time, ``turns`` of them ahead."""
+
+    width: int
+    turns: int = 4
+    dtype: str = "any"
+    min_arch: str = "sm_80"
+    contract: Contract = COPY
+
+    family: ClassVar[str] = "gather"
+    template: ClassVar[str] = "moves/gather.cu.j2"
+    threads: ClassVar[int] = GATHER_THREADS
+    shared_bytes: ClassVar[int] = 0
+    INDEX_64: ClassVar[int] = INDEX_64
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "width": "bytes that a thread moves at a time",
+        "turns": "how many of them it reads before it writes",
+    }
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        check(self.width in (2, 4, 16), name, "width", self.width, (2, 4, 16))
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+
+    @property
+    def label(self) -> str:
+        return f"{self.width}x{self.turns}"
+
+    @property
+    def abi(self) -> Abi:
+        pointers = (
+            ptr("x", "const char* __restrict__"),
+            ptr("indices", "const void* __restrict__"),
+            ptr("y", "char*"),
+        )
+        pitches = Param("ldx", "i64"), Param("lox", "i64")
+        names = ("size", "outer", "count", "bytes", "lanes", "flags")
+        return Abi((*pointers, *pitches, *(Param(n, "u32") for n in names)))
+
+    @property
+    def grid(self) -> Expr:
+        return ceil_div(OUTER * COUNT * LANES, self.threads)
+
+    @property
+    def requires(self) -> Expr:
+        return ALIGN >= self.width if self.width > ALIGNMENT.low else TRUE
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        units = ceil_div(BYTES, self.width)
+        return (("at + TURNS * lanes", units + self.turns * LANES, INDEX_MAX),)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.width} bytes at a time, {self.turns} ahead; CTAs {self.grid}",
+        )
+
+
+BLOCK = 4096
+"""Keys that a CTA sorts."""
+OWNED = 32
+"""Rows of the result that a CTA owns."""
+COUNT_MAX = 1 << 24
+SCATTERS = Space(
+    "scatter",
+    (
+        ("ROWS", SIZE),
+        ("INNER", SIZE),
+        ("COUNT", Between(0, COUNT_MAX)),
+        ("ITEM", OneOf((2, 4, 8))),
+        ("ALIGN", ALIGNMENT),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    within=ceil_div(ROWS, OWNED) * ceil_div(INNER, WARP) <= GRID_MAX,
+)
+PARTS = ("sort", "merge", "sum")
+
+
+@dataclass(frozen=True)
+class ScatterSpec(KernelSpec):
+    """A step of a scatter.
+
+    ``part``: "sort" (a CTA sorts a block of indices with their positions), "merge" (a thread finds
+    where a key of a block belongs among all) or "sum" (a CTA adds what goes to its rows).
+    ``width``: bytes of a row that a thread of "sum" reads at a time; 0: an element. ``old``:
+    whether it adds to what was there.
+    """
+
+    part: str
+    width: int = 0
+    old: bool = False
+    dtype: str = "keys"
+    min_arch: str = "sm_80"
+    contract: Contract = SCATTER
+
+    family: ClassVar[str] = "scatter"
+    template: ClassVar[str] = "moves/scatter.cu.j2"
+    shared_bytes: ClassVar[int] = 0
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "part": "which step",
+        "width": "bytes that a thread reads at a time; 0: an element",
+        "old": "whether it adds to what was there",
+    }
+    BLOCK: ClassVar[int] = BLOCK
+    OWNED: ClassVar[int] = OWNED
+    INDEX_64: ClassVar[int] = INDEX_64
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        check(self.part in PARTS, name, "part", self.part, PARTS)
+        check(self.width in (0, 16), name, "width", self.width, (0, 16))
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+
+    def of(self, dtype: str) -> ScatterSpec:
+        return super().of(dtype) if self.part == "sum" else self
+
+    @property
+    def label(self) -> str:
+        return f"{self.part}_{self.dtype}_{self.width}" if self.part == "sum" else self.part
+
+    @property
+    def threads(self) -> int:
+        return 1024 if self.part == "sort" else 256
+
+    @property
+    def computed(self) -> str:
+        """The type that sums are computed in."""
+        return STORED[self.dtype]
+
+    @property
+    def columns(self) -> int:
+        """Columns of a thread."""
+        size = {"f16": 2, "bf16": 2, "f32": 4, "i32": 4, "f64": 8, "i64": 8}[self.dtype]
+        return max(self.width // size, 1)
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        found = {
+            "CTYPES": cuda.CTYPES,
+            "STORAGE": cuda.STORAGE,
+            "rowwise": rowwise,
+            "formula": None,
+            "functions": lambda _: (),
+            "moves": sys.modules[__name__],
+        }
+        return MappingProxyType(found)
+
+    @property
+    def waits(self) -> bool:
+        return self.part != "sort"
+
+    @property
+    def abi(self) -> Abi:
+        keys = "unsigned long long*"
+        if self.part == "sort":
+            scalars = (
+                Param("skipped", "i64"),
+                *(Param(n, "u32") for n in ("rows", "count", "flags")),
+            )
+            return Abi((ptr("indices", "const void* __restrict__"), ptr("blocks", keys), *scalars))
+        sorted_keys = f"const {keys} __restrict__"
+        if self.part == "merge":
+            return Abi((ptr("blocks", sorted_keys), ptr("keys", keys), Param("count", "u32")))
+        element = cuda.STORAGE[self.dtype]
+        old = (ptr("old", f"const {element}*"),) if self.old else ()
+        pointers = (
+            ptr("dy", f"const {element}* __restrict__"),
+            ptr("keys", sorted_keys),
+            *old,
+            ptr("out", f"{element}*"),
+        )
+        pitches = (Param("ldy", "i64"), *((Param("ldo", "i64"),) if self.old else ()))
+        scalars = tuple(Param(n, "u32") for n in ("rows", "inner", "count"))
+        return Abi((*pointers, *pitches, *scalars))
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        size = maximum(COUNT, const(1)) * 8
+        names = {"sort": ("blocks",), "merge": ("blocks", "keys"), "sum": ("keys",)}[self.part]
+        return dict.fromkeys(names, size)
+
+    @property
+    def grid(self) -> Expr:
+        if self.part == "sort":
+            return maximum(ceil_div(COUNT, BLOCK), const(1))
+        if self.part == "merge":
+            return maximum(ceil_div(COUNT, self.threads), const(1))
+        tiles = ceil_div(INNER * ITEM, WARP * self.width) if self.width else ceil_div(INNER, WARP)
+        return ceil_div(ROWS, OWNED) * tiles
+
+    @property
+    def requires(self) -> Expr:
+        found = [self.grid <= GRID_MAX]
+        if self.width:
+            found.append(ALIGN >= self.width)
+        return all_of(found)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        if self.part == "sum":
+            return (
+                ("v + OWNED", ROWS + OWNED, INDEX_MAX),
+                ("column + TILE", INNER + WARP * 16, INDEX_MAX),
+            )
+        return (("at", self.grid * max(self.threads, BLOCK), INDEX_MAX),)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.part}: CTAs {self.grid} of {self.threads} threads",
+        )
+
+
+@dataclass(frozen=True)
+class SortSpec(ScatterSpec):
+    """A step that brings indices into order."""
+
+    family: ClassVar[str] = "sort"
+    prepares: ClassVar[bool] = True

@@ -1,0 +1,536 @@
+"""Operations over rows: problem variables, stages of a formula, and the kernels.
+
+=================  ==============================================================
+``ROWS, COLS``     rows, and elements of each; 1 .. 2^31 - 1
+``VECTOR``         1 if all rows begin at multiples of 16 bytes and have whole
+                   groups of 8 elements
+``HELD``           bytes of an element that a kernel which holds rows keeps
+``WAY``            1 if there is one stage, and no result for elements; 0 if there
+                   are more than two, or more reductions than are handed on
+``LEAVES``         ceil(COLS / LEAF), of the contract; ``BRANCHES`` likewise
+``SMS``            streaming multiprocessors of the device
+=================  ==============================================================
+
+Kernels are told besides: ``LD_<name>``, elements from row to row of each array of elements, and
+the numbers of the formula. What a kernel computes is a variant (:mod:`ptxgen.numerics.rowops`), so
+that one table of routes serves all.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
+from ptxgen.numerics import rowops, rowwise
+from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.formula import STORED, Formula, Input, Node, Output
+from ptxgen.numerics.rowwise import BRANCH, GROUP, LANES, LEAF
+from ptxgen.numerics.rowwise import ROWS as CONTRACT
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, KernelSpec, check
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
+
+ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
+BRANCHES = var("BRANCHES")
+LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
+HANDED = 4
+"""Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
+HOLDS = (2, 4, 8, 16, 32)
+"""What HELD may be."""
+
+SPACE = Space(
+    "rows by formula",
+    (
+        ("ROWS", SIZE),
+        ("COLS", SIZE),
+        ("VECTOR", OneOf((0, 1))),
+        ("HELD", OneOf(HOLDS)),
+        ("WAY", OneOf((0, 1, 2))),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    derived=(("LEAVES", ceil_div(COLS, LEAF)), ("BRANCHES", ceil_div(COLS, LEAF * BRANCH))),
+)
+
+BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "bool": 1}
+STARTS = {
+    "sum": {"f32": "0.0f", "f64": "0.0", "i32": "0", "i64": "0ll"},
+    "prod": {"f32": "1.0f", "f64": "1.0", "i32": "1", "i64": "1ll"},
+    "max": {
+        "f32": "-ptxgen_inf",
+        "f64": "-(double)ptxgen_inf",
+        "i32": "(-2147483647 - 1)",
+        "i64": "(-9223372036854775807ll - 1)",
+    },
+    "min": {
+        "f32": "ptxgen_inf",
+        "f64": "(double)ptxgen_inf",
+        "i32": "2147483647",
+        "i64": "9223372036854775807ll",
+    },
+}
+"""What reductions begin with."""
+_COSTLY = ("call", "div", "sqrt")
+
+
+class Reduction:
+    """A reduce node of a stage, as the template writes it."""
+
+    def __init__(self, node: Node, number: int) -> None:
+        self.node, self.name = node, f"r{number}"
+        self.ctype, self.start = cuda.CTYPES[node.type], STARTS[node.data][node.type]
+        self.ordered = node.data in ("sum", "prod")
+        """Whether leaves are added in order."""
+        found = node.args[0].data if node.args[0].op == "input" else None
+        halves = found is not None and found.dtype in ("bf16", "f16") and found.kind == "element"
+        self.packed: Input | None = found if halves and not self.ordered else None
+        """The array whose 16-bit elements are compared as they are, two at a time: with the same
+        result, since all of them are f32 numbers."""
+        self.at = _picked(node)
+        """Where only one element counts, which: the others would add nothing."""
+        self.body: list[str] = []
+        """Statements for it."""
+
+    def join(self, a: str, b: str) -> str:
+        """Both, joined, each evaluated once."""
+        if not self.ordered:
+            return f"ptxgen_{self.node.data}({a}, {b})"
+        op = {"sum": "add", "prod": "mul"}[self.node.data]
+        return cuda.expression(Node(op, (self.node, self.node), self.node.type), [a, b])
+
+
+def _picked(node: Node) -> Node | None:
+    """The index of the only element that a sum of ``where(index == at, x, 0)`` has."""
+    arg = node.args[0]
+    if node.data != "sum" or arg.op != "select" or arg.args[2].op != "const" or arg.args[2].data:
+        return None
+    condition = arg.args[0]
+    if condition.op != "eq" or condition.args[1].level == "element":
+        return None
+    index = condition.args[0]
+    while index.op == "convert":
+        index = index.args[0]
+    return condition.args[1] if index.op == "index" and condition.args[1].type == "i32" else None
+
+
+class Stage:
+    """What is computed of each element, and of the row behind it.
+
+    ``reductions`` of the stage, or of the last one ``outputs``; ``reads``: the arrays of elements
+    and columns; ``body``: statements for an element; ``after``: for the row.
+    """
+
+    reductions: list[Reduction]
+    outputs: list[Output]
+    reads: list[Input]
+    body: list[str]
+    after: list[str]
+    kept: list[tuple[str, str]]
+    """What is kept of each element for later stages: array and value."""
+    held: list[tuple[str, str, str]]
+    """Values that earlier stages kept: type, name and array."""
+    values: dict[Node, str]
+
+    def value(self, node: Node) -> str:
+        """The name of a node's value."""
+        return self.values[node]
+
+
+class Plan:
+    """A formula cut into stages at its reductions.
+
+    Stage s computes, of each element, all that reductions of depth s need, and reduces; the last
+    writes results that are of elements. ``keep``: expensive values of elements that a later stage
+    needs again are kept, rather than computed once more.
+    """
+
+    def __init__(self, formula: Formula, keep: bool) -> None:
+        self.formula = formula
+        self.depth: dict[Node, int] = {}
+        for node in formula.nodes:
+            below = max((self.depth[a] for a in node.args), default=0)
+            self.depth[node] = below + (node.op == "reduce")
+        inputs = [n for n in formula.nodes if n.op == "input"]
+        self.elements = [n.data for n in inputs if n.data.kind == "element"]
+        self.columns = [n.data for n in inputs if n.data.kind == "column"]
+        self.rows = [n.data for n in inputs if n.data.kind == "row"]
+        self.scalars = [n.data for n in inputs if n.data.kind == "scalar"]
+        self.element_outputs = [o for o in formula.outputs if o.level == "element"]
+        self.row_outputs = [o for o in formula.outputs if o.level == "row"]
+        self.kept: dict[Node, str] = {}
+        self.names = dict(self._given())
+        self.before = self._row_values(0)
+        count = max((d for n, d in self.depth.items() if n.op == "reduce"), default=0)
+        numbers = iter(range(1000))
+        roots = [self._roots(s) for s in range(count)] + [[o.node for o in self.element_outputs]]
+        self.stages: list[Stage] = []
+        for s in range(count):
+            nodes = [n for n in formula.nodes if n.op == "reduce" and self.depth[n] == s + 1]
+            later = [n for r in roots[s + 1 :] for n in r] if keep else []
+            reductions = [Reduction(n, next(numbers)) for n in nodes]
+            stage = self._stage(roots[s], later, reductions)
+            for each in stage.reductions:
+                self.names[each.node] = each.name
+            stage.after = self._row_values(s + 1)
+            self.stages.append(stage)
+        self.last = self._stage(roots[-1], [], []) if self.element_outputs else None
+        if self.last:
+            self.last.outputs = self.element_outputs
+
+    @property
+    def all_stages(self) -> list[Stage]:
+        """The stages, that which writes results among them."""
+        return [*self.stages, *([self.last] if self.last else [])]
+
+    @property
+    def held(self) -> int:
+        """Bytes of an element that are held at a time, at most (one of HOLDS)."""
+        arrays = {i: BYTES[i.dtype] for i in self.elements}
+        most = 0
+        for s in range(len(self.all_stages)):
+            later = {i for each in self.all_stages[s:] for i in each.reads if i.kind == "element"}
+            kept = sum(BYTES[n.type] for n, at in self.kept.items() if self._alive(at, s))
+            most = max(most, kept + sum(arrays[i] for i in later))
+        return next(h for h in HOLDS if h >= most)
+
+    def _alive(self, array: str, stage: int) -> bool:
+        made = next(i for i, s in enumerate(self.stages) if array in (a for a, _ in s.kept))
+        used = [i for i, s in enumerate(self.all_stages) if array in (a for _, _, a in s.held)]
+        return made < stage <= max(used, default=-1)
+
+    def _given(self) -> Iterator[tuple[Node, str]]:
+        for node in self.formula.nodes:
+            if node.op == "input":
+                suffix = {"element": "_e", "column": "_e", "row": "_r", "all": ""}[
+                    "all" if node.data.kind == "scalar" else node.data.kind
+                ]
+                yield node, node.data.name + suffix
+            elif node.op == "index":
+                yield node, "index"
+            elif node.op == "length":
+                yield node, "(long long)cols"
+
+    def _roots(self, s: int) -> list[Node]:
+        return [
+            n.args[0] for n in self.formula.nodes if n.op == "reduce" and self.depth[n] == s + 1
+        ]
+
+    def _row_values(self, depth: int) -> list[str]:
+        """Statements for what a row has, once reductions of this depth are known."""
+        known = [
+            n
+            for n in self.formula.nodes
+            if n.level != "element" and self.depth[n] <= depth and n.op not in ("reduce", "input")
+        ]
+        return list(cuda.statements(known, self.names, prefix="w"))
+
+    def _stage(self, roots: list[Node], later: list[Node], reductions: list[Reduction]) -> Stage:
+        stage = Stage()
+        stage.reductions, stage.outputs, stage.after = reductions, [], []
+        values = {**self.names, **{n: f"{at}_e" for n, at in self.kept.items()}}
+        cone = _cone(roots, values)
+        stage.held = [
+            (cuda.CTYPES[n.type], f"{at}_e", at) for n, at in self.kept.items() if n in cone
+        ]
+        stage.reads = [i for i in (*self.elements, *self.columns) if _input(cone, i)]
+        new = []
+        for node in _needed_again(later, cone, values):
+            self.kept[node] = f"k{len(self.kept)}"
+            new.append(node)
+        picked = [r for r in reductions if r.at is not None]
+        alone = {r.node.args[0] for r in picked}
+        stage.body = list(cuda.statements([*(n for n in roots if n not in alone), *new], values))
+        for each in picked:  # its value may be among what all elements have
+            each.body = list(cuda.statements([each.node.args[0].args[1]], values, prefix="p"))
+        stage.kept = [(self.kept[n], values[n]) for n in new]
+        stage.values = values
+        return stage
+
+
+def _cone(roots: Iterable[Node], known: Mapping[Node, str]) -> dict[Node, None]:
+    """All that is computed for ``roots``, with those known values that it begins with."""
+    found: dict[Node, None] = {}
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found[node] = None
+            if node not in known:
+                stack.extend(node.args)
+    return found
+
+
+def _input(cone: Mapping[Node, None], of: Input) -> bool:
+    return any(n.op == "input" and n.data == of for n in cone)
+
+
+def _needed_again(
+    later: list[Node], cone: Mapping[Node, None], known: Mapping[Node, str]
+) -> Iterator[Node]:
+    """Expensive values of elements among ``cone`` that ``later`` begins with."""
+    seen: set[Node] = set()
+    stack = list(reversed(later))
+    while stack:
+        node = stack.pop()
+        if node in seen or node in known:
+            continue
+        seen.add(node)
+        mine = node.level == "element" and node in cone
+        if mine and any(n.op in _COSTLY and n.level == "element" for n in _cone([node], known)):
+            yield node
+        else:
+            stack.extend(node.args)
+
+
+@cache
+def plan(variant: str, keep: bool) -> Plan:
+    """The stages of a variant."""
+    return Plan(rowops.formula(variant), keep)
+
+
+PACKED = {
+    ("max", "bf16"): "0xff80ff80u",
+    ("min", "bf16"): "0x7f807f80u",
+    ("max", "f16"): "0xfc00fc00u",
+    ("min", "f16"): "0x7c007c00u",
+}
+"""What two extremes of 16 bits begin with."""
+
+
+def _halves(r: Reduction) -> list[str]:
+    """Both of two extremes of 16 bits, in f32."""
+    assert r.packed is not None
+    words = f"{r.name}_p & 0xffffu", f"{r.name}_p >> 16"
+    return [f"ptxgen_from_{r.packed.dtype}((unsigned short)({each}))" for each in words]
+
+
+@cache
+def way(variant: str) -> int:
+    """WAY of a variant."""
+    found = plan(variant, False)
+    most = max((len(s.reductions) for s in found.stages), default=0)
+    if not 1 <= len(found.stages) <= 2 or most > HANDED:
+        return 0
+    return 1 if len(found.stages) == 1 and not found.element_outputs else 2
+
+
+@cache
+def held(variant: str) -> int:
+    """HELD of a variant."""
+    return plan(variant, True).held
+
+
+PARTS = ("held", "cluster", "streamed", "branches", "combine", "finish")
+SPLIT = ("branches", "combine", "finish")
+
+
+@dataclass(frozen=True)
+class RowSpec(KernelSpec):
+    """A kernel of an operation over rows.
+
+    ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
+    (``ctas`` CTAs have one so, and tell each other their leaves' sums) or "streamed" (a CTA has a
+    row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
+    several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
+    "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
+    written). ``final``: of the last stage that there can be, which writes the results that rows
+    have. ``leaves``: of a warp, at a time. ``rows``: of a CTA, a warp each. ``lanes``: that have
+    a row, ``pieces``: groups of a leaf that a lane has; fewer than the contract's serve short
+    rows. ``vector``: elements travel by 16 bytes. ``persistent``: CTAs walk over the rows.
+    ``variant``: what is computed.
+    """
+
+    part: str
+    warps: int = 1
+    leaves: int = 1
+    rows: int = 1
+    lanes: int = LANES
+    pieces: int = LEAF // (LANES * GROUP)
+    ctas: int = 1
+    vector: bool = True
+    persistent: bool = False
+    per_sm: int = 1
+    stage: int = 0
+    final: bool = False
+    variant: str = "softmax x=bf16 > bf16"
+    contract: Contract = CONTRACT
+
+    family: ClassVar[str] = "rows"
+    template: ClassVar[str] = "rows/rowwise.cu.j2"
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "part": "how it has a row",
+        "warps": "warps of a CTA that have a row",
+        "leaves": "leaves of the contract that a warp has at a time",
+        "rows": "rows of a CTA",
+        "lanes": "lanes that have a row",
+        "pieces": "groups of a leaf that a lane has",
+        "ctas": "CTAs of a cluster, which has a row",
+        "vector": "whether elements travel by 16 bytes",
+        "persistent": "whether CTAs walk over rows",
+        "per_sm": "CTAs of an SM that registers are left for",
+        "stage": "which stage, of those of several launches",
+        "final": "whether it is of the last stage that there can be",
+        "variant": "what is computed, of which dtypes",
+    }
+
+    def __post_init__(self) -> None:
+        check(self.part in PARTS, type(self).__name__, "part", self.part, PARTS)
+        name = self.name
+        check(self.threads <= 1024, name, "threads", self.threads, 1024)
+        check(self.rows == 1 or self.warps == 1, name, "warps of a row", self.warps, 1)
+        short = self.lanes < LANES or self.pieces < LEAF // (LANES * GROUP)
+        alone = self.warps == self.leaves == self.ctas == 1 and self.part == "held"
+        check(alone or not short, name, "warps of a short row", self.warps, 1)
+        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
+        check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
+        branch = self.part in ("streamed", "branches", "finish")
+        whole = not branch or self.warps * self.leaves == BRANCH
+        check(whole, name, "leaves at a time", self.warps * self.leaves, BRANCH)
+
+    @property
+    def dtype(self) -> str:
+        """That of the first array."""
+        return self.variant.split()[1].partition("=")[2]
+
+    @property
+    def operation(self) -> str:
+        """The name of what is computed."""
+        return self.variant.partition(" ")[0]
+
+    @property
+    def min_arch(self) -> str:
+        """See :attr:`KernelSpec.min_arch`."""
+        return "sm_90" if self.part == "cluster" else "sm_80"
+
+    def of(self, dtype: str) -> Self:
+        """The same kernel for another variant."""
+        return self if dtype == self.variant else replace(self, variant=dtype)
+
+    @property
+    def label(self) -> str:
+        of_row = self.lanes * self.warps * self.ctas
+        shape = f"{of_row}x{self.leaves * self.pieces * GROUP}"
+        part = f"{self.part}{self.stage}" if self.part in ("branches", "combine") else self.part
+        return f"{self.operation}_{self.dtype}_{part}_{shape}{'' if self.vector else '_any'}"
+
+    @property
+    def threads(self) -> int:
+        return self.warps * self.rows * WARP if self.warps > 1 else self.rows * self.lanes
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0
+
+    @property
+    def capacity(self) -> int:
+        """Elements of a row that are held at a time."""
+        return self.lanes * self.pieces * GROUP * self.warps * self.leaves * self.ctas
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The formula's stages."""
+        return plan(self.variant, self.part in ("held", "cluster"))
+
+    @property
+    def earlier(self) -> list[Stage]:
+        """The stages whose sums are known already, of a kernel of several launches."""
+        if self.part == "finish":
+            return self.plan.stages
+        return self.plan.stages[: self.stage]
+
+    @property
+    def current(self) -> Stage | None:
+        """The stage of a kernel of several launches; None if the formula has none such."""
+        if self.part == "finish":
+            return self.plan.last
+        return self.plan.stages[self.stage] if self.stage < len(self.plan.stages) else None
+
+    @property
+    def waits(self) -> bool:
+        return self.part in SPLIT and (self.part, self.stage) != ("branches", 0)
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        if self.part not in SPLIT:
+            return {}
+        total = {"row_sums": ROWS * (2 * HANDED * 8)}
+        if self.part == "finish":
+            return total
+        return {"branch_sums": ROWS * BRANCHES * (HANDED * 8), **total}
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        formula = rowops.formula(self.variant)
+        return MappingProxyType(
+            {
+                "plan": self.plan,
+                "formula": formula,
+                "functions": cuda.functions,
+                "CTYPES": cuda.CTYPES,
+                "STORAGE": cuda.STORAGE,
+                "BYTES": BYTES,
+                "STORED": STORED,
+                "contract": sys.modules[rowwise.__name__],
+                "HANDED": HANDED,
+                "WIDEST": max((BYTES[o.dtype] for o in self.plan.element_outputs), default=0),
+                "PACKED": PACKED,
+                "packs": lambda r: self.vector and r.packed is not None,
+                "halves": _halves,
+            }
+        )
+
+    @property
+    def abi(self) -> Abi:
+        formula = rowops.formula(self.variant)
+        arrays = [i for i in formula.inputs if i.kind != "scalar"]
+        pointers = [ptr(i.name, f"const {cuda.STORAGE[i.dtype]}* __restrict__") for i in arrays]
+        pointers += [ptr(o.name, f"{cuda.STORAGE[o.dtype]}*") for o in formula.outputs]
+        pointers += [ptr(name, "unsigned long long*") for name in self.scratch]
+        pitches = [Param(f"ld_{i.name}", "i64") for i in arrays if i.kind == "element"]
+        numbers = [Param(i.name, i.dtype) for i in formula.inputs if i.kind == "scalar"]
+        sizes = (Param("rows", "u32"), Param("cols", "u32"))
+        return Abi((*pointers, *pitches, *numbers, *sizes))
+
+    @property
+    def grid(self) -> Expr:
+        if self.persistent:
+            return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
+        if self.part in ("branches", "finish"):
+            return ROWS * BRANCHES
+        if self.rows > 1:
+            return ceil_div(ROWS, self.rows)
+        return ROWS if self.ctas == 1 else ROWS * self.ctas
+
+    @property
+    def requires(self) -> Expr:
+        found = []
+        if self.vector and self.part != "combine":
+            found.append(VECTOR.eq(1))
+        if self.part in ("held", "cluster"):
+            found.append(COLS <= self.capacity)
+        if self.part in SPLIT:
+            found.append(WAY.eq(1) if self.final and self.stage == 0 else WAY >= 1)
+            found += [size <= WORKSPACE_MAX for size in self.scratch.values()]
+        if self.ctas > 1 or self.part in SPLIT:
+            found.append(self.grid <= GRID_MAX)
+        return all_of(found) if found else TRUE
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        found = [("blockIdx.x * ROWS + warp, row + gridDim.x", ROWS + self.grid * self.rows)]
+        chunk = self.capacity if self.part in ("held", "cluster") else BRANCH * LEAF
+        found.append(("first element of a chunk, and all of it", COLS + 2 * chunk))
+        return tuple((text, value, INDEX_MAX) for text, value in found)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            self.variant,
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.part}: {self.threads} threads",
+        )

@@ -1,0 +1,68 @@
+"""The table of operations over rows: one for all of them, whatever they compute.
+
+Routes are taken in order. A row is held in registers where those have room, by as few warps as give
+each a leaf; the longest that fit are those of a cluster's CTAs together. What is left is read anew
+for every stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ptxgen.expr import TRUE
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.rowwise import HELD, LEAVES, ROWS, SMS, SPACE, RowSpec
+
+KEY: Key = ("rows",)
+SHOWN = ("softmax x=bf16 > bf16",)
+"""The variants that are looked at: what reviewers read, and goldens hold."""
+
+
+def _split(vector: bool) -> tuple[Route, ...]:
+    """All CTAs have some of a row: one stage by two launches, whatever else by five."""
+    few = (ROWS * 2 <= SMS) & (LEAVES > 128)
+    sums = [RowSpec("branches", 16, 2, vector=vector, stage=stage) for stage in (0, 1)]
+    once = replace(sums[0], final=True), RowSpec("combine", 16, final=True)
+    added = RowSpec("combine", 16), RowSpec("combine", 16, stage=1, final=True)
+    steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", 16, 2, vector=vector)
+    return (
+        Route(once, few, "few very long rows: branches on all SMs, then their sum"),
+        Route(steps, few, "few very long rows, stage by stage, on all SMs"),
+    )
+
+
+def _rows() -> RouteTable:
+    short = (
+        RowSpec("held", lanes=16, pieces=1, rows=16),
+        RowSpec("held", pieces=1, rows=8),
+        RowSpec("held", pieces=2, rows=8),
+        RowSpec("held", rows=4),
+    )
+    middle = (RowSpec("held", 2), RowSpec("held", 4), RowSpec("held", 8), RowSpec("held", 16))
+    large = RowSpec("held", 16, 2, per_sm=2)
+    long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
+    odd = (RowSpec("held", rows=4), RowSpec("held", 4), RowSpec("held", 8), *long)
+    return RouteTable(
+        SPACE,
+        (
+            *(Route((k,), HELD <= 16, "short rows: a warp a row, or half of one") for k in short),
+            *(Route((k,), HELD <= 8, "a CTA a row, held in registers") for k in middle),
+            Route((large,), HELD <= 4, "a CTA a row, two on an SM"),
+            *(Route((k,), HELD <= 8, "long rows: a cluster a row") for k in long),
+            *_split(True),
+            Route((RowSpec("streamed", 16, 2),), TRUE, "any length: a CTA a row, stage by stage"),
+            *(
+                Route((replace(k, vector=False),), HELD <= 8, "rows off 16 bytes, held so too")
+                for k in odd
+            ),
+            *_split(False),
+            Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),
+        ),
+        SHOWN,
+        opened=True,
+    )
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _rows}
+"""What makes each table."""

@@ -1,0 +1,121 @@
+"""Pointwise functions in PyTorch, on the CPU device: gradients, fakes, compilation."""
+
+from __future__ import annotations
+
+import pytest
+
+import ptxgen
+from ptxgen import functions as f
+from ptxgen import layout
+from ptxgen.errors import GradError, OptionError
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("ptxgen.torch")
+
+
+@pytest.fixture(autouse=True)
+def _on_cpu():
+    with ptxgen.use_device("cpu"):
+        yield
+
+
+@ptxgen.pointwise
+def both(x, y, t=0.5):
+    return f.where(x > y, x * y, t * x / (y * y + 1)), x - y
+
+
+def stock(x, y, t):
+    return torch.where(x > y, x * y, t * x / (y * y + 1)), x - y
+
+
+def operands():
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(3, 5, generator=generator, requires_grad=True)
+    return x, torch.randn(5, generator=generator, requires_grad=True)
+
+
+def test_gradients_of_all_arguments_also_broadcast_and_twice() -> None:
+    x, y = operands()
+    found, wanted = both(x, y, 0.25), stock(x, y, 0.25)
+    weight = torch.linspace(-1, 2, 15).view(3, 5)
+
+    def total(results):
+        return (results[0] * weight).sum() + results[1].square().sum()
+
+    first = torch.autograd.grad(total(found), (x, y), create_graph=True)
+    expected = torch.autograd.grad(total(wanted), (x, y), create_graph=True)
+    for a, b in zip(first, expected, strict=True):
+        torch.testing.assert_close(a, b)
+    second = torch.autograd.grad(first[1].square().sum(), (x, y))
+    again = torch.autograd.grad(expected[1].square().sum(), (x, y))
+    for a, b in zip(second, again, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_only_what_is_asked_for_is_computed() -> None:
+    x, y = operands()
+    y = y.detach()
+    (found,) = torch.autograd.grad(f.swiglu(x, y).sum(), (x,))
+    (wanted,) = torch.autograd.grad((torch.nn.functional.silu(x) * y).sum(), (x,))
+    torch.testing.assert_close(found, wanted)
+    chosen = f.where(x > 0, x, 2.0)
+    (found,) = torch.autograd.grad(chosen.sum(), (x,))
+    torch.testing.assert_close(found, (x > 0).float())
+
+
+def test_dtypes_of_gradients() -> None:
+    x = torch.randn(4, 8).bfloat16().requires_grad_()
+    w = torch.randn(8).requires_grad_()
+    z = f.mul(x, w, out_dtype="bfloat16")
+    assert z.dtype == torch.bfloat16
+    dx, dw = torch.autograd.grad(z.float().sum(), (x, w))
+    assert (dx.dtype, dw.dtype) == (torch.bfloat16, torch.float32)
+    torch.testing.assert_close(dw, x.float().sum(0).detach())
+
+
+def test_rope_turns_back() -> None:
+    x = torch.randn(2, 5, 3, 8, requires_grad=True)
+    cos, sin = torch.randn(5, 1, 4), torch.randn(5, 1, 4)
+    a, b = x[..., :4], x[..., 4:]
+    wanted = torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+    found = layout.rope(x, cos, sin)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+    dy = torch.randn_like(x)
+    (dx,), (expected,) = (torch.autograd.grad(r, (x,), dy) for r in (found, wanted))
+    torch.testing.assert_close(dx, expected)
+
+
+def test_compiled_as_one_graph() -> None:
+    x, y = operands()
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    @torch.compile(fullgraph=True, backend=backend)
+    def step(x, y):
+        a, b = both(x, y, 0.25)
+        return f.gelu(a) + layout.rope(b[:, :4], y[:2], y[1:3])[:, :1]
+
+    found = step(x, y)
+    a, b = both(x, y, 0.25)
+    wanted = f.gelu(a) + layout.rope(b[:, :4], y.detach()[:2], y.detach()[1:3])[:, :1]
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+    assert len(graphs) == 1
+
+
+def test_the_operator_keeps_its_promises() -> None:
+    x, y = operands()
+    operator = torch.ops.ptxgen.pointwise.default
+    tests = ("test_schema", "test_faketensor", "test_autograd_registration")
+    for arrays, which, numbers in (([x, y], "aan", [0.25]), ([x.detach(), y], "aan", [2])):
+        torch.library.opcheck(operator, (both.key, which, arrays, numbers, None), test_utils=tests)
+
+
+def test_errors() -> None:
+    x, y = operands()
+    with pytest.raises(GradError, match="x requires grad"):
+        f.add(x, y, out=torch.empty(3, 5))
+    with pytest.raises(OptionError, match="no longer there"):
+        torch.ops.ptxgen.pointwise("gone.0", "a", [x], [], None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -169,6 +170,7 @@ def cases() -> list[OpCase]:
         _rows("sum of all", 8192, 8192, ptxgen.sum, lambda torch, x: x.sum(), files=1),
         _rows("argmax", 4096, 32000, _argmax, lambda torch, x: x.argmax(-1), files=1),
         _trained("rms_norm + backward", 8192, 4096),
+        *importlib.import_module("ptxgen.bench.pointwise").cases(),  # which imports this one
     ]
 
 

@@ -27,7 +27,7 @@ from ptxgen.numerics.signature import Option, Signature
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import Caller, caller
 from ptxgen.ops.views import alignment
-from ptxgen.runtime.arrays import ArrayView, view
+from ptxgen.runtime.arrays import ArrayView, framework_of, view
 from ptxgen.spec import Problem
 from ptxgen.spec.pointwise import BESIDE, RANK_MAX, Form, PointwiseSpec, told, vectors
 
@@ -186,7 +186,7 @@ class Pointwise:
 
         if out is not None:
             raise OptionError(f"{self.name}: out= cannot be traced; leave it away")
-        which = "".join("n" if isinstance(a, int | float) else "a" for a in args)
+        which = "".join("n" if _scalar(type(a)) else "a" for a in args)
         if "n" in which:
             arrays = [a for a, w in zip(args, which, strict=True) if w == "a"]
             numbers = [a for a, w in zip(args, which, strict=True) if w == "n"]
@@ -220,7 +220,7 @@ class Pointwise:
         if found is None:
             watch_torch()
             dtypes = tuple(
-                None if number else _short(view(a, name).dtype, name)
+                None if number else _short(_dtype(a, name), name)
                 for a, name, number in zip(args, self.parameters, which, strict=True)
             )
             op = self.row(which, len(self.formula(dtypes).outputs))
@@ -538,6 +538,13 @@ def _texts(dtype: Any) -> list[str]:
     return [found] if isinstance(found, str) else [d or "" for d in found or ()]
 
 
+def _dtype(array: Any, name: str) -> str:
+    """The full name of an array's dtype; of a fake tensor, too, which has no memory to view."""
+    if framework_of(array) == "torch":
+        return str(array.dtype).removeprefix("torch.")
+    return view(array, name).dtype
+
+
 def _short(dtype: str, name: str) -> str:
     if dtype not in NAMES:
         raise DtypeError(f"{name} has dtype {dtype}; takes {', '.join(NAMES)}")
@@ -545,7 +552,8 @@ def _short(dtype: str, name: str) -> str:
 
 
 def _scalar(kind: type) -> bool:
-    return issubclass(kind, int | float)
+    """Whether this is a type of numbers: Python's, or what torch.compile has for those."""
+    return issubclass(kind, int | float) or kind.__name__ in ("SymInt", "SymFloat", "SymBool")
 
 
 def _unposed(question: Question) -> NoReturn:

@@ -24,9 +24,11 @@ from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.formula import Formula, Node, cast, trace
 from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.signature import Option, Signature
+from ptxgen.ops.launch import formed
 from ptxgen.ops.op import Op, Options, Question, Result
-from ptxgen.ops.run import Caller, caller
+from ptxgen.ops.run import Caller, as_computed, caller
 from ptxgen.ops.views import alignment
+from ptxgen.runtime import Call
 from ptxgen.runtime.arrays import ArrayView, framework_of, view
 from ptxgen.spec import Problem
 from ptxgen.spec.pointwise import BESIDE, RANK_MAX, Form, PointwiseSpec, told, vectors
@@ -196,6 +198,21 @@ class Pointwise:
         found = torch.ops.ptxgen.pointwise(self.key, which, arrays, numbers, wanted)
         return found[0] if len(found) == 1 else tuple(found)
 
+    def kernels(self, *args: Any, **named: Any) -> tuple[str, ...]:
+        """The kernels that compute this of such arguments, the one that is taken first: what
+        ``kernel=`` may be. They differ in speed alone.
+        """
+        args = self._bound(args, named)
+        _, outs = self._prepared(args)
+        which = tuple(_scalar(type(a)) for a in args)
+        signature = self.row(which, len(outs)).signature
+        given = dict(zip(signature.arguments, args, strict=True))
+        call = Call({name: given[name] for name in signature.arrays})
+        reading = read(self, signature, as_computed(call), {"out_dtype": None}, (None,) * len(outs))
+        targets = tuple(call.output(r.shape, r.dtype) for r in reading.results)
+        problem = reading.problem(targets)
+        return () if problem is None else tuple(formed(problem, call.device.sms))
+
     # -- how ------------------------------------------------------------------------------------
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """All arguments in order."""
@@ -259,14 +276,9 @@ class Pointwise:
         return outs
 
 
-def casting(dtype: Any) -> Pointwise:
-    """What converts arrays to ``dtype``."""
-    return _casting(_named(dtype))
-
-
-@functools.cache
-def _casting(dtype: str) -> Pointwise:
-    return Pointwise(lambda x: cast(x, dtype), f"cast_{dtype}")
+def casts() -> dict[str, Pointwise]:
+    """What converts arrays, by the dtype."""
+    return {d: Pointwise(functools.partial(cast, dtype=d), f"cast_{d}", ("x",)) for d in FULL}
 
 
 def named(key: str) -> Pointwise:
@@ -522,11 +534,12 @@ def wanted_dtypes(dtype: Any) -> tuple[str | None, ...] | str | None:
     if dtype is None:
         return None
     if isinstance(dtype, tuple | list):
-        return tuple(None if d is None else _named(d) for d in dtype)
-    return _named(dtype)
+        return tuple(None if d is None else short_name(d) for d in dtype)
+    return short_name(dtype)
 
 
-def _named(dtype: Any) -> str:
+def short_name(dtype: Any) -> str:
+    """The short name of a dtype of arrays, however it is given."""
     if isinstance(dtype, str) and dtype in FULL:
         return dtype
     return NAMES[name_of(dtype, "out_dtype", NAMES)]

@@ -205,7 +205,7 @@ def careful(
     dtypes = tuple(
         None if t is None else view(t, name, call.stream).dtype for name, t in targets.items()
     )
-    reading = op.read(_as_computed(call), named, dtypes)
+    reading = op.read(as_computed(call), named, dtypes)
     encoders = cast(Numbered, reading).encoders if signature.scalars else ()
     numbers = {n: e(everything[n]) for n, e in zip(signature.scalars, encoders, strict=True)}
     over = signature.over
@@ -262,7 +262,7 @@ def _refuse_gradients(given: Mapping[str, Any]) -> None:
             )
 
 
-def _as_computed(call: Call) -> dict[str, ArrayView]:
+def as_computed(call: Call) -> dict[str, ArrayView]:
     """The arguments as the kernel will see them: host arrays will be packed and aligned."""
     if not call.host:
         return dict(call.views)

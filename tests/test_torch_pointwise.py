@@ -108,7 +108,7 @@ def test_compiled_as_one_graph() -> None:
 
 
 def test_what_is_first_seen_by_a_compiler() -> None:
-    """Without memory to look at: a function, its gradient, casts and dtypes nobody called before."""
+    """A function, its gradient, clamps and dtypes that nobody called before: all without memory."""
     x = torch.randn(4, 8, requires_grad=True)
     fresh = ptxgen.pointwise(lambda x: f.exp(x) * 2 + x)
 

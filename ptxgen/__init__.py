@@ -13,8 +13,9 @@ Importing this does nothing: each name is loaded when it is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ptxgen.later import later
 
 if TYPE_CHECKING:
     from ptxgen import functions, int4, layout, nf4, reference
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         DeadlockFault,
         DeviceError,
         DtypeError,
+        FormulaError,
         GradError,
         IndexRangeError,
         KernelFault,
@@ -47,7 +49,13 @@ if TYPE_CHECKING:
         argmax,
         argmin,
         cross_entropy,
+        cumsum,
+        embedding,
+        embedding_backward,
+        gather,
+        index_add,
         layer_norm,
+        layer_norm_wgrad,
         linear,
         linear_dgrad,
         linear_wgrad,
@@ -57,8 +65,11 @@ if TYPE_CHECKING:
         mean,
         prod,
         rms_norm,
+        rms_norm_wgrad,
+        sample,
         softmax,
         std,
+        topk,
         var,
     )
     from ptxgen.ops import sum as sum  # not in __all__: import * leaves Python's own alone
@@ -77,6 +88,7 @@ __all__ = [
     "DeadlockFault",
     "DeviceError",
     "DtypeError",
+    "FormulaError",
     "GradError",
     "IndexRangeError",
     "KernelFault",
@@ -98,11 +110,17 @@ __all__ = [
     "argmin",
     "autotune",
     "cross_entropy",
+    "cumsum",
     "devices",
+    "embedding",
+    "embedding_backward",
     "explain",
     "functions",
+    "gather",
+    "index_add",
     "int4",
     "layer_norm",
+    "layer_norm_wgrad",
     "layout",
     "linear",
     "linear_dgrad",
@@ -117,52 +135,27 @@ __all__ = [
     "profile",
     "reference",
     "rms_norm",
+    "rms_norm_wgrad",
+    "sample",
     "set_default_device",
     "softmax",
     "std",
+    "topk",
     "use_device",
     "var",
 ]
 
 _HOMES = {
-    "amax": "ptxgen.ops",
-    "amin": "ptxgen.ops",
-    "argmax": "ptxgen.ops",
-    "argmin": "ptxgen.ops",
-    "autotune": "ptxgen.ops.autotune",
-    "cross_entropy": "ptxgen.ops",
-    "devices": "ptxgen.runtime",
-    "explain": "ptxgen.ops.explaining",
-    "layer_norm": "ptxgen.ops",
-    "linear": "ptxgen.ops",
-    "linear_dgrad": "ptxgen.ops",
-    "linear_wgrad": "ptxgen.ops",
-    "log_softmax": "ptxgen.ops",
-    "logsumexp": "ptxgen.ops",
-    "matmul": "ptxgen.ops",
-    "mean": "ptxgen.ops",
-    "pointwise": "ptxgen.ops.pointwise",
-    "prod": "ptxgen.ops",
-    "profile": "ptxgen.ops.profiling",
-    "rms_norm": "ptxgen.ops",
-    "set_default_device": "ptxgen.runtime",
-    "softmax": "ptxgen.ops",
-    "std": "ptxgen.ops",
-    "sum": "ptxgen.ops",
-    "use_device": "ptxgen.runtime",
-    "var": "ptxgen.ops",
+    **{name: f"ptxgen.ops:{name}" for name in (*__all__, "sum")},
+    **{name: f"ptxgen.errors:{name}" for name in __all__ if name[0].isupper()},
+    **{name: f"ptxgen.{name}" for name in ("functions", "int4", "layout", "nf4", "reference")},
+    "autotune": "ptxgen.ops.autotune:autotune",
+    "devices": "ptxgen.runtime:devices",
+    "explain": "ptxgen.ops.explaining:explain",
+    "pointwise": "ptxgen.ops.pointwise:pointwise",
+    "profile": "ptxgen.ops.profiling:profile",
+    "set_default_device": "ptxgen.runtime:set_default_device",
+    "use_device": "ptxgen.runtime:use_device",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in ("functions", "int4", "layout", "nf4", "reference"):
-        return importlib.import_module(f"ptxgen.{name}")
-    if name not in __all__ and name not in _HOMES:
-        raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES.get(name, "ptxgen.errors")), name)
-    globals()[name] = value  # the next look-up is an ordinary one
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_HOMES})
+__getattr__, __dir__ = later(__name__, _HOMES)

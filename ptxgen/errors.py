@@ -45,6 +45,10 @@ class FormulaError(PtxgenError, TypeError):
     """A Python function that is no formula: a branch on a value, an unknown call, mixed types."""
 
 
+class UnservedError(PtxgenError, RuntimeError):
+    """An operator in a strict ``batch_invariant`` block whose rows may depend on the batch."""
+
+
 class DeviceError(PtxgenError, RuntimeError):
     """No usable device, operands on different devices, or an error that the driver reported."""
 

@@ -196,15 +196,17 @@ class Expr:
 
     def evaluate(self, env: Mapping[str, int]) -> Any:
         """The value for ``env``, an int or a bool; KeyError names a missing variable."""
-        if self.op == "var":
-            return env[self.args[0]]
-        if self.op == "const":
-            return self.args[0]
-        if self.op == "and":
-            return self.args[0].evaluate(env) and self.args[1].evaluate(env)
-        if self.op == "or":
-            return self.args[0].evaluate(env) or self.args[1].evaluate(env)
-        return _OPERATORS[self.op].compute(*(a.evaluate(env) for a in self.args))
+        op, args = self.op, self.args
+        if op == "var":
+            return env[args[0]]
+        if op == "const":
+            return args[0]
+        first = args[0].evaluate(env)
+        if op == "and":
+            return first and args[1].evaluate(env)
+        if op == "or":
+            return first or args[1].evaluate(env)
+        return _OPERATORS[op].compute(first, *[a.evaluate(env) for a in args[1:]])
 
     def substitute(self, values: Mapping[str, Expr | int]) -> Expr:
         """This expression with variables replaced (constants fold)."""

@@ -7,8 +7,9 @@ work.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ptxgen.later import later
 from ptxgen.numerics.int4 import pack, unpack
 
 if TYPE_CHECKING:
@@ -16,11 +17,4 @@ if TYPE_CHECKING:
 
 __all__ = ["gemm", "pack", "unpack"]
 
-
-def __getattr__(name: str) -> Any:
-    if name != "gemm":
-        raise AttributeError(f"module 'ptxgen.int4' has no attribute {name!r}")
-    from ptxgen.ops.int4 import int4_gemm as gemm
-
-    globals()[name] = gemm
-    return gemm
+__getattr__, __dir__ = later(__name__, {"gemm": "ptxgen.ops.int4:int4_gemm"})

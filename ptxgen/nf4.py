@@ -10,8 +10,9 @@ Importing this does nothing: each name is loaded when it is first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ptxgen.later import later
 
 if TYPE_CHECKING:
     from ptxgen.numerics.nf4 import CODE
@@ -37,21 +38,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CODE": ("numerics.nf4", "CODE"),
-    "linear": ("ops.nf4", "nf4_linear"),
-    "linear_dgrad": ("ops.nf4", "nf4_linear_dgrad"),
+    **{name: f"ptxgen.ops.nf4_weight:{name}" for name in __all__},
+    "CODE": "ptxgen.numerics.nf4:CODE",
+    "linear": "ptxgen.ops.nf4:nf4_linear",
+    "linear_dgrad": "ptxgen.ops.nf4:nf4_linear_dgrad",
 }
-"""Where what is not in :mod:`ptxgen.ops.nf4_weight` is, and what it is called there."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home, called = _HOMES.get(name, ("ops.nf4_weight", name))
-    value = getattr(importlib.import_module(f"ptxgen.{home}"), called)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = later(__name__, _HOMES)

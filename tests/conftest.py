@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 
 import pytest
 from hypothesis import settings
@@ -41,7 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # In a file, the tests of one kernel come one after the other, in one process (with --dist
-    # loadgroup): it is decoded once, and let go.
+    # loadgroup): it is decoded once, and let go. So do the cases of any other test, which share
+    # what is made once; and xdist takes long with thousands of groups.
     files = {path: number for number, path in enumerate(dict.fromkeys(i.path for i in items))}
 
     def kernel(item: pytest.Item) -> str:
@@ -50,8 +52,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     items.sort(key=lambda item: (files[item.path], kernel(item)))
     for item in items:
-        if name := kernel(item):
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {name}"))
+        of = kernel(item) or getattr(item, "originalname", item.name)
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {of}"))
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long"):
@@ -61,6 +63,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in gpu:
             # First, so that this reason is the one that is told.
             item.add_marker(pytest.mark.skip(reason=f"gpu: {reason}"), append=False)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is there now, thousands of tests, stays to the end: no need to go through it again.
+
+    Decoded kernels are a great many small objects, which make the collector look often.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import int4_cases
+import moves_cases
 import nf4_cases
 import nf4_ptx_cases
 import numpy as np
@@ -25,12 +27,17 @@ from ptxgen.numerics import rows as numerics
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
+from ptxgen.spec.columns import ColumnsSpec
 from ptxgen.spec.int4 import Int4Spec
+from ptxgen.spec.moves import GatherSpec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
 from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rows import LogSumExpSpec
-from ptxgen.tiles import SPECS
+from ptxgen.spec.rowwise import RowSpec
+from ptxgen.spec.scan import ScanSpec
+from ptxgen.spec.select import SampleSpec, SelectSpec
+from ptxgen.tiles import SPECS, TABLES
 
 Check = Callable[[Any], None]
 """Runs a kernel on a device, and compares with the oracle."""
@@ -56,14 +63,18 @@ def twin(name: str) -> bool:
     return spec.dtype == "f16" and spec.of("bf16").name in SPECS
 
 
-def representatives(names, *fields: str) -> list[str]:
+def representatives(names, *fields: str, twins: bool = False) -> list[str]:
     """Of kernels that are alike in ``fields`` (None where they lack one), that of the least work.
 
-    Twins stand for nobody.
+    Twins stand for nobody; but if ``twins``, they alone do, for others.
     """
+
+    def work(name: str) -> int:
+        return math.prod(getattr(SPECS[name], extent, 1) for extent in ("bm", "bn", "bk"))
+
     found: dict[tuple[Any, ...], str] = {}
-    for name in sorted(names, key=lambda n: (SPECS[n].bm * SPECS[n].bn * SPECS[n].bk, n)):
-        if not twin(name):
+    for name in sorted(names, key=lambda n: (work(n), n)):
+        if twin(name) == twins:
             found.setdefault(tuple(getattr(SPECS[name], field, None) for field in fields), name)
     return sorted(found.values())
 
@@ -207,11 +218,50 @@ def rows(name: str) -> list[Check]:
     ]
 
 
+# -- operations over rows ---------------------------------------------------------------
+
+
+def check_rowwise(name: str, shape: tuple[int, int], kind: str, device: Any) -> None:
+    """Softmax of rows of ``shape``, or their sums, by routes that have one stage only."""
+    rng = np.random.default_rng([SEED, *shape])
+    x = operand(rng, shape, kind, "bf16")
+    total = "_sum_" in name
+    with ptxgen.use_device(device):
+        got = ptxgen.sum(x, -1, kernel=name) if total else ptxgen.softmax(x, kernel=name)
+    expected = reference.sum(x, -1) if total else reference.softmax(x)
+    same_bits(got, expected, seed=SEED, spec=name, what=f"{shape} {kind}")
+
+
+def rowwise(name: str) -> list[Check]:
+    """Rows around the end of what a lane, a warp and a kernel has; more rows than a CTA's."""
+    routes = [r for r in TABLES["rows",].routes if name in r.names]
+    spec, route = SPECS[name], routes[-1]  # of routes in several steps: all of them
+    split = len(route.kernels) > 1
+    if split and route.kernels[0].final:
+        route = route.of("sum x=bf16 > bf16")
+    unit = 1 if not spec.vector else 8
+    most = spec.capacity if spec.part in ("held", "cluster") else 2 * 1024 + 24
+    widths = {min(most, w) - (0 if w % unit == 0 else w % unit) for w in (24, 1024 + 8, most)}
+    widths |= set() if spec.vector else {min(most, 1043)}
+    shapes = [(spec.rows + 1 if w < 3000 else 1, w) for w in sorted(widths)]
+    kinds = KINDS if not split else ("normal", "special", "wide")
+    return [
+        functools.partial(check_rowwise, route.name, shape, kinds[i % len(kinds)])
+        for i, shape in enumerate(shapes)
+    ]
+
+
 MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     Nf4GemmSpec: nf4_cases.products,
     GemmSpec: products,
     Int4Spec: int4_cases.products,
     LogSumExpSpec: rows,
+    ColumnsSpec: moves_cases.columns,
+    GatherSpec: moves_cases.gather,
+    ScanSpec: moves_cases.scan,
+    SampleSpec: moves_cases.sample,
+    SelectSpec: moves_cases.topk,
+    RowSpec: rowwise,
     Nf4PtxSpec: nf4_ptx_cases.products,
     PointwiseSpec: pointwise_cases.representatives,
 }

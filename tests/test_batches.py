@@ -183,18 +183,27 @@ def check_forced(name, of_a, of_b, shape, odd=0):
     return grid
 
 
-@pytest.mark.parametrize("name", sorted(WAYS))
-def test_every_way_to_work_takes_batches(name):
+GIVEN = ((2, 3), 0), ((2, 1), 1)
+"""Batches of A, and elements between rows of the result; that of B is (3,)."""
+
+
+def ways():
+    """Kernels by turns with each of GIVEN; with the other one in long runs."""
+    for turn, name in enumerate(sorted(WAYS)):
+        for i, given in enumerate(GIVEN):
+            marks = pytest.mark.long if (turn + i) % len(GIVEN) else ()
+            yield pytest.param(name, *given, marks=marks)
+
+
+@pytest.mark.parametrize(("name", "of_a", "odd"), list(ways()))
+def test_every_way_to_work_takes_batches(name, of_a, odd):
     spec, shape = SPECS[name], sizes(name)
-    grids = [
-        check_forced(name, (2, 3), (3,), shape),
-        check_forced(name, (2, 1), (3,), shape, odd=1),
-    ]
+    grid = check_forced(name, of_a, (3,), shape, odd)
     if spec.family == "wgmma" and spec.split in ("none", "serial"):
         tiles = spec.tiles.evaluate(dict(zip("MNK", shape, strict=True)))
-        assert grids == [(6 * tiles * spec.ctas, 1, 1)] * 2
+        assert grid == (6 * tiles * spec.ctas, 1, 1)
     else:
-        assert [grid[1:] for grid in grids] == [(3, 2)] * 2
+        assert grid[1:] == (3, 2)
 
 
 def test_more_tiles_than_clusters():

@@ -16,7 +16,19 @@ import pytest
 from ops_fakes import FakeGpu
 
 from ptxgen import reference
-from ptxgen.bench import bmm, cases, gemm, host, kernels, measure, peers, plots, results, routes
+from ptxgen.bench import (
+    bmm,
+    cases,
+    gemm,
+    host,
+    kernels,
+    measure,
+    model,
+    peers,
+    plots,
+    results,
+    routes,
+)
 from ptxgen.bench.cases import GROUPS, Case, Shape
 from ptxgen.bench.results import Limits, Sample
 from ptxgen.dispatch import choose
@@ -771,3 +783,14 @@ def test_limits_can_be_measured() -> None:
     torch = pytest.importorskip("torch", reason="timing needs torch")
     found = measure.measure_limits(torch)
     assert found.bandwidth > 0 and found.flops > 0
+
+
+@pytest.mark.gpu
+def test_model_command_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="timing needs torch")
+    path = tmp_path / "model.json"
+    sizes = ["--layers", "1", "--batch", "4", "--length", "20", "--new", "3"]
+    assert model.main([*sizes, "--json", str(path)]) == 0
+    stock, ours = json.loads(path.read_text())[:2]
+    assert (stock["name"], ours["name"]) == ("stock", "ptxgen")
+    assert ours["positions"] == ours["logits"] == ours["tokens"] == 0 < ours["token_ms"]

@@ -442,7 +442,7 @@ def test_explain_lists_later_candidates_that_are_correct(monkeypatch: pytest.Mon
 
 def test_explain_names_unknown_options() -> None:
     for change, message in (
-        ({"op": "gemm"}, "unknown operation 'gemm'; accepted: 'int4_gemm', 'linear', "),
+        ({"op": "gemm"}, "unknown operation 'gemm'; accepted: .*'int4_gemm', .*'linear', "),
         ({"layout": "nn"}, "layout is 'nn'; takes 'kn', 'nk'"),
         ({"arch": "sm_70"}, "unknown architecture 'sm_70'"),
         ({"dtype": "float8"}, "'float8'"),

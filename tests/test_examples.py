@@ -21,9 +21,10 @@ SAYS = {
     "decode_invariance": "the logits do not depend on the batch",
     "train_twice": "identical losses and weights",
     "qlora": "identical losses and weights in",
+    "whole_models": "no result depends on the batch",
 }
 # These need PyTorch and a GPU, and say so where there is none. (qlora needs PyTorch alone.)
-NEEDS_TORCH = ("decode_invariance", "train_twice")
+NEEDS_TORCH = ("decode_invariance", "train_twice", "whole_models")
 
 
 def run(name: str) -> str:
@@ -52,7 +53,9 @@ def test_every_example_is_tested_and_listed() -> None:
 def test_example(name: str) -> None:
     output = run(name)
     if name in NEEDS_TORCH and "needs PyTorch and an NVIDIA GPU" in output:
-        assert ptxgen.devices()[0].kind == "cpu" or importlib.util.find_spec("torch") is None
+        needed = ("torch", "transformers") if name == "whole_models" else ("torch",)
+        without = any(importlib.util.find_spec(each) is None for each in needed)
+        assert ptxgen.devices()[0].kind == "cpu" or without
         return
     if name == "qlora" and importlib.util.find_spec("torch") is None:
         assert "needs PyTorch;" in output

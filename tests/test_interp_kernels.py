@@ -6,9 +6,11 @@ The tests follow from the tables: a new spec needs none of its own.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +34,7 @@ from interp_launch import KERNELS, ROUTED, SEED, Case, admits, factors
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.build.render import render
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, ITEMSIZE, OPERATIONS, TIERS
 from ptxgen.runtime.cpu import SMS, CpuDevice
@@ -68,7 +71,41 @@ def check(name, case, where=None):
 # -- every kernel -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(ROUTED))
+def routes():
+    """Every route; but of twins, which differ from their originals in what
+    :func:`test_twins_differ_in_one_way` says, one of each family, layout and split. Others are
+    long.
+    """
+    shown = representatives(ROUTED, "family", "layout", "split", twins=True)
+    for name in sorted(ROUTED):
+        more = twin(name) and name not in shown
+        yield pytest.param(name, marks=pytest.mark.long if more else ())
+
+
+def difference(name):
+    """The lines that a twin has in place of its original's, but for names and tile sizes."""
+    one, other = (
+        [
+            re.sub(r"m64n\d+k", "m64nNk", line.replace(spec.name, "NAME"))
+            for line in render(spec).splitlines()
+            if not line.startswith("//")
+        ]
+        for spec in (SPECS[name].of("bf16"), SPECS[name])
+    )
+    changes = difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    return [(one[a:b], other[c:d]) for what, a, b, c, d in changes if what != "equal"]
+
+
+@pytest.mark.parametrize("family", sorted({spec.family for n, spec in SPECS.items() if twin(n)}))
+def test_twins_differ_in_one_way(family):
+    """What the dtype changes in a kernel's source, it changes in all of a family."""
+    first, *others = [difference(n) for n in SPECS if SPECS[n].family == family and twin(n)]
+    assert all(other == first for other in others)
+    # Conversions of single elements and of pairs, and the instruction: nothing that knows a tile.
+    assert len(first) <= 6 and sum(len(new) for _, new in first) <= 12
+
+
+@pytest.mark.parametrize("name", list(routes()))
 def test_bits(name):
     """Every route returns the oracle's bits, on the few problems that cross all of its edges."""
     found = checks(name)
@@ -316,6 +353,20 @@ SHAPES = (
 NUMBERS = [(dtype, tier) for tier, dtypes in TIERS.items() for dtype in dtypes]
 
 
+CHOOSER = functools.cache(CpuDevice)
+"""One device for all tests in which the library chooses: it decodes each kernel once."""
+
+
+@contextlib.contextmanager
+def choosing(sms):
+    """The library chooses for a device of ``sms`` multiprocessors."""
+    chooser = CHOOSER()
+    chooser.sms = sms
+    chooser.prepared.clear()
+    with ptxgen.use_device(chooser):
+        yield
+
+
 SOME = {"f32": 1, "f64": 4, "bf16": 2, "f16": 4}
 """Of how many problems of a list each dtype takes one; they take turns."""
 
@@ -330,12 +381,9 @@ PARTS = 3
 @pytest.mark.parametrize("op", sorted(OPERATIONS))
 def test_chosen_kernels(op, dtype, tier, part):
     epilogue = itertools.cycle(EPILOGUES)
-    chooser = CpuDevice()
     ran = 0
-    for sms in (132, 8):  # other routes, the same bits
-        chooser.sms = sms
-        chooser.prepared.clear()
-        with ptxgen.use_device(chooser):
+    for sms in (SMS, 8):  # other routes, the same bits
+        with choosing(sms):
             for turn, (layout, (m, n, k)) in enumerate(
                 itertools.product(OPERATIONS[op].products, SHAPES)
             ):
@@ -365,7 +413,7 @@ def test_chosen_kernels_on_hard_numbers(op, kind, dtype, tier):
     how = {"epilogue": ("gelu", True), "kind": kind, "dtype": dtype, "tier": tier}
     shapes = (5, 40, 20), (1, 9, 33), (3, 33, 2100)
     problems = list(itertools.product(OPERATIONS[op].products, shapes))
-    with ptxgen.use_device(CpuDevice()):
+    with choosing(SMS):
         for layout, (m, n, k) in problems[KINDS.index(kind) % SOME[dtype] :: SOME[dtype]]:
             call(op, layout, m, n, k, turn=m, **how)
 

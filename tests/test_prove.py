@@ -16,11 +16,14 @@ from dispatch_fakes import by_hand, table, tiles
 from ptxgen.dispatch import emit, read
 from ptxgen.dispatch.emit import Table
 from ptxgen.dispatch.prove import (
+    EFFORT_PER_GOAL,
     Attempt,
     Prover,
     Result,
     _covered,
     _Search,
+    bare,
+    lemmas,
     prove,
     prove_source,
     shapes,
@@ -103,6 +106,13 @@ def test_a_batch_is_always_served(of: Table) -> None:
     (last,) = {runs[-1] for runs in of.classes.values()}
     assert of.routes[last].batched
     assert _covered(Prover(of), [emit.condition(of, of.routes[last])]).proved
+
+
+def test_lemmas_belong_to_plans() -> None:
+    """They are proved once for all tables of products under a plan, those of NF4 weights too."""
+    of = {table.module: bare(table.space) for table in emit.tables()}
+    assert of["nn_rows_half_tc"] == of["nf4_nn_rows_half_tc"] != of["tn_batch_half_tc"]
+    assert lemmas(of["nn_rows_half_tc"], EFFORT_PER_GOAL).facts
 
 
 EFFORTS = """
@@ -281,7 +291,7 @@ def test_every_fact_is_true(seed: int) -> None:
     rng = random.Random(seed)
     of = table()
     predicates = [random_predicate(rng) for _ in range(3)]
-    attempt = Attempt(of.space, predicates, Prover(of)._domain)
+    attempt = Attempt(of.space, predicates, Prover(of).domain)
     linear = attempt.linear
     linear.relate_products()
     for _ in range(3):  # cuts at points that no problem has

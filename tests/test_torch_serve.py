@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
@@ -9,11 +10,13 @@ from bits import same_bits
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.errors import OptionError
+from ptxgen.errors import OptionError, UnservedError
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
 serve = pytest.importorskip("ptxgen.torch.serve")
+aten = pytest.importorskip("ptxgen.torch.aten")
+unserved = pytest.importorskip("ptxgen.torch.unserved")
 functional = torch.nn.functional
 
 
@@ -100,7 +103,8 @@ def test_forward_and_backward():
     assert torch.equal(y.detach().view(6, 7), product(flat, w.detach().T) + b.detach())
     assert torch.equal(x.grad.view(6, 20), product(rows, w))
     assert torch.equal(w.grad, product(rows.T, flat))
-    assert block.served == {"addmm": 1, "mm": 2}
+    assert torch.equal(b.grad, torch.from_numpy(reference.sum(rows.T.contiguous().numpy(), -1)))
+    assert block.served == {"addmm": 1, "mm": 2, "sum": 1}
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
@@ -116,6 +120,7 @@ def test_without_autograd(mode):
 
 def test_nesting_and_exceptions():
     a, b = matrices((3, 8), (8, 4))
+    before = a @ b
     with pt.batch_invariant() as outer:
         with pt.batch_invariant(tier="simt") as inner:
             a @ b
@@ -125,46 +130,261 @@ def test_nesting_and_exceptions():
             torch.mm(a, a)
         a @ b
     a @ b
-    assert (outer.served, inner.served) == ({"mm": 2}, {"mm": 1})
-    with outer:  # a block can be entered again
+    assert (outer.served, inner.served) == ({"mm": 1}, {"mm": 1})
+    with outer, outer:  # a block can be entered again, and within itself
         a @ b
-    assert outer.served["mm"] == 3
+    assert outer.served["mm"] == 2
+    assert torch.equal(a @ b, before), "PyTorch's own kernels are back"
     with pytest.raises(OptionError, match="tier is 'x'"):
         pt.batch_invariant(tier="x")
 
 
-def test_other_threads_are_not_concerned():
+def test_other_threads_are_served_while_a_block_is_open():
     a, b = matrices((3, 8), (8, 4))
-    inside, done = threading.Event(), threading.Event()
+    opened, closed = threading.Event(), threading.Event()
+    blocks = []
 
     def other():
-        inside.wait(60)
-        a @ b
-        done.set()
+        with pt.batch_invariant() as block:
+            opened.set()
+            closed.wait(60)
+            a @ b
+        blocks.append(block)
 
     thread = threading.Thread(target=other)
-    thread.start()
     with pt.batch_invariant() as block:
-        inside.set()
-        done.wait(60)
         a @ b
+        thread.start()
+        opened.wait(60)
+        a @ b  # the block that was entered last counts, whoever asks
+    closed.set()
     thread.join()
-    assert block.served == {"mm": 1}
+    assert (block.served, blocks[0].served) == ({"mm": 1}, {"mm": 2})
+    assert not serve._overrides.blocks and not serve._overrides.seen
 
 
-def test_everything_else_is_untouched(monkeypatch):
+def test_what_is_not_taken_goes_to_pytorch():
     a, b = matrices((3, 8), (8, 4))
-    expected = a @ b
     with pt.batch_invariant() as block:
-        a.cfloat() @ b.cfloat()
+        expected = torch.complex(a, a) @ b.cfloat()
         a.long() @ b.long()
         torch.softmax(a, 1).sum().item()
-        assert torch.equal(torch.dot(a[0], a[1]), torch.dot(a[0].clone(), a[1]))
         with pytest.raises(RuntimeError):
             a @ b.double()
-        monkeypatch.setattr(serve, "DEVICES", {"cuda"})
-        assert torch.equal(a @ b, expected)
-    assert not block.served
+        torch.cumprod(a, 0)
+    assert torch.equal(torch.complex(a, a) @ b.cfloat(), expected)
+    assert block.served == {"_softmax": 1, "sum": 1}
+    assert block.unknown == {"aten.mm.default": 2, "aten.cumprod.default": 1}
+    assert block.free == {"mm": 1}, "integers are exact"
+
+
+def rows_of(shape, seed=0):
+    torch.manual_seed(seed)
+    return torch.randn(shape)
+
+
+def test_sums_have_the_contracts_bits_along_any_dimension():
+    x = rows_of((3, 4, 20))
+
+    def of(array, how="sum"):
+        return torch.from_numpy(getattr(reference, how)(array.contiguous().numpy(), -1))
+
+    with pt.batch_invariant() as block:
+        assert torch.equal(x.sum(-1), of(x))
+        assert torch.equal(x.mean(-1, keepdim=True)[..., 0], of(x, "mean"))
+        assert torch.equal(x.sum((0, 1)), of(x.view(12, 20).T))
+        assert torch.equal(x.sum(1), of(x.mT))
+        assert torch.equal(x.sum((0, 2)), of(x.transpose(0, 1).reshape(4, 60)))
+        assert torch.equal(x.sum(), of(x.view(1, 240))[0])
+        assert torch.equal(x.var(-1), of(x, "var"))
+        out = torch.empty(3, 4)
+        assert torch.equal(torch.sum(x, -1, out=out), of(x))
+        assert torch.equal(x.int().sum(-1, dtype=torch.float32), x.int().sum(-1).float())
+        assert x[:0].sum(0).tolist() == [[0] * 20] * 4
+    assert block.served == {"sum": 8, "mean": 1, "var": 1} and not block.unknown
+
+
+def test_rows_have_the_bits_of_the_library():
+    x, w, b = rows_of((6, 20)), rows_of((20,), 1), rows_of((20,), 2)
+    at = [t.numpy() for t in (x, w, b)]
+    with pt.batch_invariant() as block:
+        found = functional.layer_norm(x, (20,), w, b)
+        kept = torch.native_layer_norm(x, (20,), w, b, 1e-5)
+        assert torch.equal(x.softmax(-1), torch.from_numpy(reference.softmax(at[0])))
+        assert torch.equal(x.log_softmax(-1), torch.from_numpy(reference.log_softmax(at[0])))
+        assert torch.equal(x.cumsum(-1), torch.from_numpy(reference.cumsum(at[0])))
+    assert torch.equal(found, torch.from_numpy(reference.layer_norm(*at)))
+    assert torch.equal(kept[0], found)
+    assert torch.equal(kept[1][:, 0], torch.from_numpy(reference.mean(at[0], -1)))
+    assert block.served["native_layer_norm"] == 2
+
+
+SERVED = {
+    "softmax": lambda x: x.softmax(-1),
+    "softmax down": lambda x: x.softmax(1),
+    "log_softmax": lambda x: x.log_softmax(-1),
+    "cross entropy": lambda x: functional.cross_entropy(x.flatten(0, 1), torch.arange(12)),
+    "layer norm": lambda x: functional.layer_norm(x, (20,), torch.arange(20.0), torch.ones(20)),
+    "rms norm": lambda x: functional.rms_norm(x, (20,), torch.arange(20.0)),
+    "var": lambda x: x.var(-1),
+    "std": lambda x: x.std(0),
+    "norm": lambda x: torch.linalg.vector_norm(x, dim=-1),
+    "logsumexp": lambda x: x.logsumexp(-1),
+    "topk": lambda x: x.topk(3, -1)[0],
+    "sort": lambda x: x.sort(1)[0],
+    "cumsum": lambda x: x.cumsum(1),
+    "embedding": lambda x: functional.embedding(torch.tensor([[3, 1], [3, 0]]), x.view(12, 20)),
+    "gather": lambda x: x.gather(1, torch.tensor([[[1] * 20, [0] * 20]] * 3)),
+    "index": lambda x: x[torch.tensor([0, 2, 0]), torch.tensor([1, 1, -3])],
+    "index add": lambda x: torch.zeros(2, 4, 20).index_add(0, torch.tensor([0, 1, 0]), x),
+    "attention": lambda x: attention(x, x, x),
+    "causal": lambda x: attention(x, x, x, is_causal=True, scale=0.3),
+    "bias": lambda x: attention(x, x, x, attn_mask=torch.arange(16.0).view(4, 4)),
+    "one query": lambda x: attention(x[:, -1:], x, x),
+    "shared heads": lambda x: attention(x.repeat(2, 1, 1), x, x, enable_gqa=True, is_causal=True),
+}
+
+
+def attention(q, k, v, **options):
+    return functional.scaled_dot_product_attention(q[None], k[None], v[None], **options)[0]
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_values_and_gradients_are_near_pytorchs(name):
+    x = rows_of((3, 4, 20)).requires_grad_()
+    expected = SERVED[name](x)
+    dy = torch.randn_like(expected)
+    (dx,) = torch.autograd.grad(expected, x, dy)
+    with pt.batch_invariant(strict=True) as block:
+        y = SERVED[name](x)
+        (mine,) = torch.autograd.grad(y, x, dy)
+    assert block.served
+    for got, other in ((y, expected), (mine, dx)):
+        # Sums of at most 60 terms in another order: roundings below 2**-18 of the largest.
+        assert (got - other).abs().max() <= 2**-18 * max(other.abs().max(), 1)
+
+
+def test_masked_attention():
+    x = rows_of((2, 4, 20))
+    mask = torch.tensor([[1, 0, 1, 0], [0] * 4, [1] * 4, [0, 0, 0, 1]]).bool()
+    with pt.batch_invariant() as block:
+        y = attention(x, x, x, attn_mask=mask)
+        assert not y[:, 1].any(), "a row without keys is zero, as PyTorch has it"
+        assert torch.equal(y[:, 3], x[:, 3]), "one key has all the weight"
+        assert torch.equal(attention(x[:1], x[:1], x[:1], attn_mask=mask), y[:1])
+        attention(x, x, x, dropout_p=0.5)
+    assert block.served["scaled_dot_product_attention"] == 2
+    assert block.unknown["aten.scaled_dot_product_attention.default"] == 1
+
+
+def test_equals_are_ordered_by_place():
+    x = torch.tensor([[1.0, 3, 3, 0, 3, 1]])
+    with pt.batch_invariant():
+        assert x.topk(2).indices.tolist() == [[1, 2]]
+        assert x.topk(5, largest=False).indices.tolist() == [[3, 0, 5, 1, 2]]
+        assert x.sort(descending=True).indices.tolist() == [[1, 2, 4, 0, 5, 3]]
+        values, indices = torch.empty(0), torch.empty(0, dtype=torch.long)
+        torch.topk(x, 1, out=(values, indices))
+        assert (values.tolist(), indices.tolist()) == ([[3]], [[1]])
+
+
+def test_groups_of_rows():
+    a, b = rows_of((6, 8)), rows_of((3, 8, 4), seed=1)
+    ends = torch.tensor([2, 2, 6], dtype=torch.int32)
+    with pt.batch_invariant():
+        rows = torch.cat([a[:2] @ b[0], a[2:] @ b[2]])
+        found = aten._grouped_mm("auto", a, b, ends)
+        assert torch.equal(found, rows)
+        inner = aten._grouped_mm("auto", a.T, b.mT.reshape(12, 8)[:6], ends)
+        assert torch.equal(inner[2], a[2:].T @ b.mT.reshape(12, 8)[2:6]) and not inner[1].any()
+
+
+# -- the three lists --------------------------------------------------------------------------
+def test_the_report():
+    x = rows_of((3, 8))
+    with pt.batch_invariant(watch=True) as block:
+        y = (x @ x.T).relu().view(9) + 1
+        torch.cumprod(x, -1)
+        torch.bernoulli(y.clamp(0, 1))
+    assert block.served == {"mm": 1}
+    names = ("relu", "view", "add", "permute", "clamp")
+    assert {n: block.free[n] for n in names} == dict.fromkeys(names, 1)
+    assert block.unknown == {"aten.cumprod.default": 1, "aten.bernoulli_.Tensor": 1}
+    free = f"needs no serving: {sum(block.free.values())}"
+    assert str(block.report()).splitlines()[:3] == ["served: 1", "         1 mm", free]
+    with pt.batch_invariant() as block:
+        x.relu()
+    assert not block.free, "not touched, so not counted"
+
+
+def test_strict_names_the_first_unknown_operator():
+    x = rows_of((3, 8))
+    block = pt.batch_invariant(strict=True)
+    with pytest.raises(UnservedError, match=r"aten\.cumprod\.default may compute rows"), block:
+        x.relu()
+        torch.cumprod(x, -1)
+        raise AssertionError("strict went on")
+    assert block.free["relu"] == 1 and block.unknown == {"aten.cumprod.default": 1}
+    with pt.batch_invariant(strict=True, allow={"aten.cumprod.default"}) as block:
+        torch.cumprod(x, -1)
+        torch.cumprod(x.long(), -1)
+    assert block.unknown == {"aten.cumprod.default": 1} and block.free["cumprod"] == 1
+
+
+def test_strict_sees_other_libraries_and_layouts():
+    library = torch.library.Library("ptxgen_test_serve", "FRAGMENT")
+    library.define("mystery(Tensor x) -> Tensor")
+    library.impl("mystery", lambda x: x.clone(), "CPU")
+    x = rows_of((3, 8))
+    sparse = x.to_sparse()
+    with pytest.raises(UnservedError, match="mystery"), pt.batch_invariant(strict=True):
+        torch.ops.ptxgen_test_serve.mystery(x)
+    with pytest.raises(UnservedError, match=r"aten\.mm"), pt.batch_invariant(strict=True):
+        sparse @ x.T
+    library._destroy()
+
+
+def test_every_operator_is_in_one_list():
+    """Every kernel of the device is free by a reason, or overridden: served, or unknown."""
+    planned = {op for op, _, _ in serve._planned("CPU")}
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    names = [n for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::")]
+    ops = [unserved.overload(n) for n in names if has(n, "CPU")]
+    assert len(ops) > 900
+    for op in ops:
+        if op is not None:
+            assert (op in planned) != (unserved.reason(op) is not None and op not in planned)
+    listed = [n for names in unserved.REASONS.values() for n in names.split()]
+    assert len(listed) == len(set(listed))
+    missing = [n for n in listed if not hasattr(torch.ops.aten, n)]
+    assert missing == []
+    served = {unserved.overload(f"aten::{n}") for n in aten.SERVED}
+    assert not [op for op in served if op is not None and unserved.reason(op)]
+
+
+def test_random_numbers_are_unknown():
+    assert unserved.reason(unserved.overload("aten::multinomial")) is None
+    assert unserved.reason(unserved.overload("aten::scatter_.reduce")) is None
+    assert unserved.reason(unserved.overload("aten::_foreach_norm.Scalar")) is None
+    assert unserved.reason(unserved.overload("aten::_foreach_mul.Scalar")) == unserved.POINTWISE
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_goes_on():
+    a, b = matrices((3, 8), (8, 4))
+    with pt.batch_invariant() as block:
+        a @ b
+        child = os.fork()
+        if child == 0:  # its own interpreter: leaves by os._exit, whatever happens
+            code = 1
+            try:
+                with pt.batch_invariant() as inner:
+                    a @ b
+                code = 0 if inner.served == {"mm": 1} and block.served == {"mm": 1} else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert block.served == {"mm": 1}
 
 
 def test_ptxgens_own_operations_work_inside():

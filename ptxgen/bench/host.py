@@ -119,6 +119,53 @@ def _medians(torch: Any, work: Mapping[str, Work], calls: int, batch: int) -> di
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
+ALLOWED = 2.0
+"""How much more an operator may take in ``batch_invariant()``, µs."""
+
+
+def block_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
+    """PyTorch's operators in ``ptxgen.torch.batch_invariant()``, beside their own calls."""
+    from ptxgen.torch import batch_invariant
+
+    functional = torch.nn.functional
+    random = functools.partial(torch.randn, device="cuda", dtype=measure.torch_dtype(torch, dtype))
+    x, w, bias, rows = (
+        random(SHAPE.m, SHAPE.k),
+        random(SHAPE.n, SHAPE.k),
+        random(SHAPE.n),
+        random(64),
+    )
+    batches = random(4, SHAPE.m, SHAPE.k), random(4, SHAPE.k, SHAPE.n)
+    q = random(2, 4, 8, 64)
+    work: dict[str, Work] = {
+        "mm": lambda: torch.mm(x, w.T),
+        "addmm": lambda: functional.linear(x, w, bias),
+        "bmm": lambda: torch.bmm(*batches),
+        "softmax": lambda: torch.softmax(x, -1),
+        "mean": lambda: x.mean(-1, keepdim=True),
+        "sum": lambda: x.sum(-1),
+        "layer_norm": lambda: functional.layer_norm(x, (SHAPE.k,), rows, rows),
+        "attention": lambda: functional.scaled_dot_product_attention(q, q, q),
+        "topk": lambda: x.topk(4),
+        "add": lambda: x + x,
+        "view": lambda: x.view(-1),
+    }
+    taken: dict[str, dict[str, list[float]]] = {"": {}, "block": {}}
+    with torch.no_grad():
+        for _ in range(4):
+            for where, block in (("", contextlib.nullcontext()), ("block", batch_invariant())):
+                with block:
+                    for name, us in _medians(torch, work, calls // 4, batch).items():
+                        taken[where].setdefault(name, []).append(us)
+    middle = {
+        where: {n: statistics.median(t) for n, t in all_.items()} for where, all_ in taken.items()
+    }
+    return [
+        Cost(dtype, f"{name}, in the block", middle["block"][name], name, us, ALLOWED)
+        for name, us in middle[""].items()
+    ]
+
+
 def cost_table(found: Sequence[Cost]) -> str:
     """One line per cost."""
     lines = [
@@ -154,7 +201,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     found = [
         cost
         for dtype in options.dtype or DTYPES.values()
-        for cost in costs(torch, dtype, options.calls)
+        for cost in (
+            *costs(torch, dtype, options.calls),
+            *(() if dtype == "f64" else block_costs(torch, dtype, options.calls)),
+        )
     ]
     if options.json:
         results.write_records(options.json, results.records(found, surroundings))

@@ -22,6 +22,7 @@ _BENCHES = {
     "nf4": ("ptxgen.bench.nf4", "NF4 weights beside dense products and bitsandbytes"),
     "ops": ("ptxgen.bench.ops", "pointwise operations, rows and columns beside PyTorch"),
     "kernels": ("ptxgen.bench.kernels", "every kernel that a problem admits, forced"),
+    "model": ("ptxgen.bench.model", "a small Llama: stock PyTorch and batch_invariant()"),
     "routes": ("ptxgen.bench.routes", "which kernel serves which sizes (needs no GPU)"),
     "host": ("ptxgen.bench.host", "what a call costs the host, beside torch's own"),
 }

@@ -215,9 +215,13 @@ def _limits(archs: tuple[str, ...]) -> bool:
 
 
 def _function(table: Table, sets: Mapping[tuple[str, ...], str]) -> Iterator[str]:
-    arguments = ", ".join(f"{name.lower()}: int" for name in table.space.arguments)
+    arguments = [f"{name.lower()}: int" for name in table.space.arguments]
+    line = f"    {', '.join(['arch: str', *arguments, 'time: Time'])}"
     yield "def candidates("
-    yield f"    arch: str, {arguments}, time: Time"
+    if len(line) <= WIDTH:
+        yield line
+    else:
+        yield from (f"    {each}," for each in ("arch: str", *arguments, "time: Time"))
     yield ") -> Iterator[Candidate]:"
     yield '    """What can serve a problem, with predicted times."""'
     bodies = [_Route(i, route, table) for i, route in enumerate(table.routes)]

@@ -32,8 +32,8 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from itertools import repeat
+from dataclasses import dataclass, replace
+from itertools import islice, repeat
 from multiprocessing import get_context
 from typing import Any
 
@@ -42,7 +42,7 @@ from ptxgen.dispatch.choice import Dispatch, by_architecture
 from ptxgen.dispatch.emit import Table
 from ptxgen.dispatch.solver import Interval, Linear
 from ptxgen.errors import SpecError
-from ptxgen.expr import FALSE, Expr, all_of, any_of, var
+from ptxgen.expr import FALSE, TRUE, Expr, all_of, any_of, var
 from ptxgen.spec import DIM_MAX, GRID_MAX, SCRATCH_MAX, SMS_MAX, Domain, OneOf, Space
 
 EFFORT_PER_GOAL = 20_000_000
@@ -323,7 +323,7 @@ class Prover:
         self.table = table
         self._effort = effort_per_goal
         self._aliases = dict(table.space.derived)
-        self._domain = {name: (d.low, d.high) for name, d in table.space.variables}
+        self.domain = {name: (d.low, d.high) for name, d in table.space.variables}
         self._verdicts: Verdicts = {} if verdicts is None else verdicts
 
     def shapes(self, seed: int) -> Iterator[Shape]:
@@ -363,7 +363,7 @@ class Prover:
         """A problem that has all of ``premises``, from the box that their comparisons leave."""
         space = self.table.space
         premises = (*premises, space.within)
-        box = tightened(space, self._domain, premises)
+        box = tightened(space, self.domain, premises)
         if any(low > high for low, high in box.values()):
             return None
         rng = random.Random(6)
@@ -382,46 +382,20 @@ class Prover:
         return None
 
     @functools.cached_property
-    def bounds(self) -> dict[str, Interval]:
-        """Proved bounds on the space's ``bounded`` variables, the best if all goes well."""
-        return {name: (1, self._bound(name)) for name in self.table.space.bounded}
-
-    def _bound(self, name: str) -> int:
-        problems = self.shapes(seed=3)
-        space = self.table.space
-        seen = (space.environment(next(problems))[name] for _ in range(FIRST_SAMPLES))
-        largest = max(seen)
-        for bound in (largest, 2 * largest, 16 * largest):
-            goal = bound >= var(name)
-            if self._decide((), goal, self._domain, int(LEMMA * self._effort)).proved:
-                return bound
-        return DIM_MAX
-
-    @functools.cached_property
-    def facts(self) -> tuple[Expr, ...]:
-        """The space's ``facts``, each with a proved bound, as far as one is found."""
-        return tuple(f for pair in self.table.space.facts if (f := self._fact(*pair)) is not None)
-
-    def _fact(self, where: Expr, quantity: Expr) -> Expr | None:
-        problems = self.shapes(seed=5)
-        seen = (self.table.space.environment(next(problems)) for _ in range(FIRST_SAMPLES))
-        found = [quantity.evaluate(env) for env in seen if where.evaluate(env)]
-        domain = {**self._domain, **self.bounds}
-        for power in range(max(found, default=1).bit_length(), 62, 2):
-            fact = ~where | (quantity <= 1 << power)
-            if self._decide((), fact, domain, int(LEMMA * self._effort)).proved:
-                return fact
-        return None
+    def _lemmas(self) -> Lemmas:
+        return lemmas(bare(self.table.space), self._effort)
 
     def _implies(self, premises: tuple[Expr, ...], goal: Expr) -> Verdict:
-        domain = tightened(self.table.space, {**self._domain, **self.bounds}, (*premises, ~goal))
+        known = self._lemmas
+        domain = tightened(self.table.space, {**self.domain, **known.bounds}, (*premises, ~goal))
         if any(low > high for low, high in domain.values()):
             return Verdict(True, None, "")
-        return self._decide((*premises, *self.facts), goal, domain, self._effort)
+        return self.decide((*premises, *known.facts), goal, domain, self._effort)
 
-    def _decide(
+    def decide(
         self, premises: tuple[Expr, ...], goal: Expr, domain: Mapping[str, Interval], effort: int
     ) -> Verdict:
+        """As :meth:`implies`, where variables are in ``domain``, and with no lemma."""
         premises = (*premises, self.table.space.within)
 
         def refuted_by(shape: Shape) -> bool:
@@ -446,6 +420,51 @@ class Prover:
             if refuted_by(shape):
                 return Verdict(False, shape, "refuted")
         return Verdict(False, None, f"undecided: {answer}")
+
+
+@dataclass(frozen=True)
+class Lemmas:
+    """What is proved of a space first: ``bounds`` on its ``bounded`` variables, the best if all
+    goes well, and its ``facts``, each with a bound, as far as one is found.
+    """
+
+    bounds: Mapping[str, Interval]
+    facts: tuple[Expr, ...]
+
+
+def bare(space: Space) -> Space:
+    """What a space's lemmas are about, which it may share with others."""
+    formulas = [e for _, e in space.derived] + [e for pair in space.facts for e in pair]
+    read = frozenset(("SMS",)).union(*(e.variables() for e in formulas))
+    variables = tuple(pair for pair in space.variables if pair[0] in read)
+    return replace(space, name="", variables=variables, within=TRUE)
+
+
+@functools.cache
+def lemmas(space: Space, effort_per_goal: int) -> Lemmas:
+    """Those of a :func:`bare` space, whose problems say which bounds to try."""
+    prover = Prover(Table((), space, ()), effort_per_goal)
+    effort = int(LEMMA * effort_per_goal)
+    problems = [space.environment(shape) for shape in islice(prover.shapes(3), FIRST_SAMPLES)]
+
+    def bound(name: str) -> int:
+        largest = max(env[name] for env in problems)
+        for bound in (largest, 2 * largest, 16 * largest):
+            if prover.decide((), bound >= var(name), prover.domain, effort).proved:
+                return bound
+        return DIM_MAX
+
+    bounds = {name: (1, bound(name)) for name in space.bounded}
+
+    def fact(where: Expr, quantity: Expr) -> Expr | None:
+        seen = [quantity.evaluate(env) for env in problems if where.evaluate(env)]
+        for power in range(max(seen, default=1).bit_length(), 62, 2):
+            found = ~where | (quantity <= 1 << power)
+            if prover.decide((), found, {**prover.domain, **bounds}, effort).proved:
+                return found
+        return None
+
+    return Lemmas(bounds, tuple(f for pair in space.facts if (f := fact(*pair)) is not None))
 
 
 class Attempt:

@@ -66,7 +66,8 @@ def _formula(
     }
     found = trace(function, nodes)
     outputs = (
-        Output(name, out, cast(node, STORED[out])) for name, node in zip(results, found, strict=True)
+        Output(name, out, cast(node, STORED[out]))
+        for name, node in zip(results, found, strict=True)
     )
     return Formula(tuple(outputs))
 

@@ -360,6 +360,30 @@ def _layer_norm_backward(
     return r * ((g - _mean(g)) - d * c), mean, r
 
 
+def _layer_norm_kept(
+    x: Node, weight: Node | None, bias: Node | None, eps: Node
+) -> tuple[Node, Node, Node]:
+    """With what PyTorch keeps of it."""
+    return _layer_norm(x, weight, bias, eps), *_moments(x, eps)
+
+
+def _layer_norm_from_kept(dy: Node, x: Node, weight: Node | None, mean: Node, scale: Node) -> Node:
+    g = dy if weight is None else dy * weight
+    d = x - mean
+    c = (g * d).reduce("sum") / _count(x) * (scale * scale)
+    return scale * ((g - _mean(g)) - d * c)
+
+
+def _rms_norm_kept(x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
+    """With what PyTorch keeps of it."""
+    return _rms_norm(x, weight, eps), _rms(x, eps)
+
+
+def _rms_norm_from_kept(dy: Node, x: Node, weight: Node | None, scale: Node) -> Node:
+    g = dy if weight is None else dy * weight
+    return scale * (g - x * ((g * x).reduce("sum") / _count(x) * (scale * scale)))
+
+
 # -- the table --------------------------------------------------------------------------------
 _ROW = {"out": ("row", "")}
 _SUM = {"out": ("row", "sum")}
@@ -470,6 +494,36 @@ TABLE: dict[str, RowOp] = {
             _BACK | {"mean": ("row", "wide"), "scale": ("row", "wide")},
             _EPS_LAYER,
             _WEIGHT,
+        ),
+        RowOp(
+            "native_layer_norm",
+            _layer_norm_kept,
+            _X | {"weight": "column", "bias": "column"},
+            {"out": ("element", ""), "mean": ("row", "wide"), "scale": ("row", "wide")},
+            _EPS_LAYER,
+            _BOTH,
+        ),
+        RowOp(
+            "native_layer_norm_backward",
+            _layer_norm_from_kept,
+            {"dy": "element", "x": "element", "weight": "column", "mean": "row", "scale": "row"},
+            _BACK,
+            optional=_WEIGHT,
+        ),
+        RowOp(
+            "native_rms_norm",
+            _rms_norm_kept,
+            _X | {"weight": "column"},
+            {"out": ("element", ""), "scale": ("row", "wide")},
+            _EPS,
+            _WEIGHT,
+        ),
+        RowOp(
+            "native_rms_norm_backward",
+            _rms_norm_from_kept,
+            {"dy": "element", "x": "element", "weight": "column", "scale": "row"},
+            _BACK,
+            optional=_WEIGHT,
         ),
     )
 }

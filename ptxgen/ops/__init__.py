@@ -9,18 +9,21 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxgen import dispatch, tiles
 from ptxgen.errors import SpecError
+from ptxgen.later import later
 from ptxgen.numerics.rowops import CALLED, TABLE
 from ptxgen.spec import Key, RouteTable
 from ptxgen.tiles.lazy import Lazy
 
 if TYPE_CHECKING:
+    from ptxgen.ops.columns import layer_norm_wgrad, rms_norm_wgrad
     from ptxgen.ops.dgrad import linear_dgrad
     from ptxgen.ops.forward import linear
     from ptxgen.ops.int4 import int4_gemm
+    from ptxgen.ops.moves import embedding, embedding_backward, gather, index_add
     from ptxgen.ops.nf4 import nf4_linear, nf4_linear_dgrad
     from ptxgen.ops.op import Op
     from ptxgen.ops.product import matmul
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
         var,
     )
     from ptxgen.ops.rows import logsumexp
+    from ptxgen.ops.scan import cumsum
+    from ptxgen.ops.select import sample, topk
     from ptxgen.ops.wgrad import linear_wgrad
 
 __all__ = [
@@ -50,8 +55,14 @@ __all__ = [
     "argmax",
     "argmin",
     "cross_entropy",
+    "cumsum",
+    "embedding",
+    "embedding_backward",
+    "gather",
+    "index_add",
     "int4_gemm",
     "layer_norm",
+    "layer_norm_wgrad",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
@@ -64,14 +75,22 @@ __all__ = [
     "prod",
     "register",
     "rms_norm",
+    "rms_norm_wgrad",
+    "sample",
     "softmax",
     "std",
     "sum",
+    "topk",
     "var",
 ]
 
 _HOMES = {
+    "cumsum": ("scan", "scan"),
+    "embedding": ("moves", "moves"),
+    "embedding_backward": ("moves", "moves"),
+    "index_add": ("moves", "moves"),
     "int4_gemm": ("int4", "int4"),
+    "layer_norm_wgrad": ("columns", "columns"),
     "linear": ("forward", "gemm"),
     "linear_dgrad": ("dgrad", "gemm"),
     "linear_wgrad": ("wgrad", "gemm"),
@@ -79,27 +98,34 @@ _HOMES = {
     "matmul": ("product", "gemm"),
     "nf4_linear": ("nf4", "nf4"),
     "nf4_linear_dgrad": ("nf4", "nf4"),
+    "rms_norm_wgrad": ("columns", "columns"),
+    "sample": ("select", "select"),
+    "topk": ("select", "select"),
     **dict.fromkeys(CALLED, ("rowcalls", "rowwise")),
 }
 """The modules that have an operation's function, and its row."""
+_FUNCTIONS = {"gather": "moves"}
+"""The modules of functions without a row of their name."""
+_ROWS = {
+    "gather_rows": "moves",
+    **dict.fromkeys((f"{how}_columns" for how in ("sum", "prod", "max", "min", "mean")), "columns"),
+    **dict.fromkeys(TABLE, "rowwise"),
+}
+"""The modules of rows without a function of their name."""
 
 
 def _row(name: str) -> Op:
-    home = _HOMES[name][1] if name in _HOMES else "rowwise"
+    home = _HOMES[name][1] if name in _HOMES else _ROWS[name]
     rows: Mapping[str, Op] = importlib.import_module(f"ptxgen.ops.{home}").OPS
     return rows[name]
 
 
-OPS: Lazy[str, Op] = Lazy({name: partial(_row, name) for name in (*_HOMES, *TABLE)})
+OPS: Lazy[str, Op] = Lazy({name: partial(_row, name) for name in (*_HOMES, *_ROWS)})
 """Every operation by name; a row's module is imported when it is asked for."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"ptxgen.ops.{_HOMES[name][0]}"), name)
-    globals()[name] = value
-    return value
+_loaded = {name: f"ptxgen.ops.{module}:{name}" for name, (module, _) in _HOMES.items()}
+_loaded |= {name: f"ptxgen.ops.{module}:{name}" for name, module in _FUNCTIONS.items()}
+__getattr__, __dir__ = later(__name__, _loaded)
 
 
 def register(op: Op, tables: Mapping[Key, RouteTable]) -> None:

@@ -45,11 +45,11 @@ def problem(
     outer, n, inner = sizes
     if outer * -(-inner // 32) > DIM_MAX:
         raise ShapeError(f"{label}: there are {outer} times {inner} columns; takes at most 2^36")
-    wide, unit = item(formula), ALIGN_MAX
+    wide, unit = item(formula), min(inner & -inner, ALIGN_MAX)
     told: list[tuple[str, int | float]] = []
     for name, view in matrices.items():
         down, along = view.strides[1] if n > 1 else 0, view.strides[0] if outer > 1 else 0
-        unit = min(unit, alignment(name, view, down, along, inner) // view.itemsize)
+        unit = min(unit, alignment(name, view, down, along) // view.itemsize)
         told += [(f"LD_{name.upper()}", down), (f"LO_{name.upper()}", along)]
     values = (
         ("OUTER", outer),

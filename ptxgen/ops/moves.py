@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -43,7 +44,8 @@ class Reading:
             return None
         low = min(target.ptr & -target.ptr, ALIGN_MAX) if target.ptr else ALIGN_MAX
         values = tuple(
-            (name, min(value, low) if name == "ALIGN" else value) for name, value in self.made.values
+            (name, min(value, low) if name == "ALIGN" else value)
+            for name, value in self.made.values
         )
         made = self.made
         return Problem(made.table, made.dtype, values, made.told, made.pointers, made.what)
@@ -149,7 +151,7 @@ def pose_embedding(question: Question) -> Problem:
 
 
 def _posed(question: Question, sizes: tuple[int, int, int, int]) -> Problem:
-    outer, size, count, inner = sizes
+    outer, size, _, inner = sizes
     shape, strides = (outer, size, inner), (size * inner, inner, 1)
     dtype = next((long for long, short in ELEMENTS.items() if short == question.dtype), "")
     if not dtype:
@@ -286,8 +288,7 @@ def backward(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of an embedding: contract ``scatter/1``."""
-    from ptxgen import torch as operators
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (weight, indices), (dy,) = arguments, gradients
     found = operators.embedding_backward(
         dy.contiguous(), indices, rows=weight.shape[0], padding_idx=options["padding_idx"]
@@ -303,8 +304,7 @@ def backward_gather(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of slices that were read: their gradients are added, each matrix for itself."""
-    from ptxgen import torch as operators
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (x, indices), (dy,) = arguments, gradients
     outer, size, inner = x.shape
     rows = dy.transpose(0, 1).reshape(indices.shape[0], outer * inner)
@@ -320,8 +320,7 @@ def backward_again(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of an embedding's gradient: the rows of what its gradient is."""
-    from ptxgen import torch as operators
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (_, indices), (ddw,) = arguments, gradients
     index = options["padding_idx"]
     if index is not None:
@@ -337,8 +336,7 @@ def backward_add(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """``dx = dy``, and of the source its rows."""
-    from ptxgen import torch as operators
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (_, indices, _), (dy,) = arguments, gradients
     return dy, None, operators.embedding(dy, indices) if needs[2] else None
 

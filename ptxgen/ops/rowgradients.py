@@ -6,6 +6,7 @@ columns (:mod:`ptxgen.ops.columns`), in the same order.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,10 +15,8 @@ Several = tuple[Any, ...]
 
 
 def _call(name: str, *tensors: Any, **options: Any) -> Any:
-    from ptxgen.ops import OPS, columns
-    from ptxgen.torch.generic import operator
-
-    return operator(columns.OPS[name] if name in columns.OPS else OPS[name])(*tensors, **options)
+    """An operator, by the module that calls gradients."""
+    return sys.modules["ptxgen.torch.generic"].named(name)(*tensors, **options)
 
 
 def _named(tensor: Any) -> str:
@@ -149,9 +148,7 @@ def _none(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Seve
 
 
 def _wide(x: Any) -> Any:
-    import torch
-
-    return torch.float64 if x.dtype == torch.float64 else torch.float32
+    return x.double().dtype if x.element_size() == 8 else x.new_empty(0).float().dtype
 
 
 GRADIENTS: dict[str, Gradients] = {

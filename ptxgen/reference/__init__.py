@@ -3,9 +3,13 @@
 from ptxgen.reference import int4, nf4, ops, rowops, rows
 from ptxgen.reference.activation import activate
 from ptxgen.reference.call import as_called
+from ptxgen.reference.columns import layer_norm_wgrad, rms_norm_wgrad
 from ptxgen.reference.f32 import fma
 from ptxgen.reference.gemm import chain, chain16
+from ptxgen.reference.moves import embedding, embedding_backward, gather, index_add
 from ptxgen.reference.nf4 import nf4_dequantize
+from ptxgen.reference.scan import cumsum
+from ptxgen.reference.select import sample, topk
 
 linear = as_called(ops.linear)
 linear_dgrad = as_called(ops.linear_dgrad)
@@ -21,8 +25,14 @@ __all__ = [
     "activate",
     "chain",
     "chain16",
+    "cumsum",
+    "embedding",
+    "embedding_backward",
     "fma",
+    "gather",
+    "index_add",
     "int4_gemm",
+    "layer_norm_wgrad",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
@@ -31,5 +41,8 @@ __all__ = [
     "nf4_dequantize",
     "nf4_linear",
     "nf4_linear_dgrad",
+    "rms_norm_wgrad",
+    "sample",
+    "topk",
     *rowops.ORACLES,
 ]

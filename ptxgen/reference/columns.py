@@ -1,4 +1,4 @@
-"""The oracle of reductions down columns: the formula's, of rows that are brought into memory order."""
+"""The oracle of reductions down columns: the formula's, of rows brought into memory order."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError
 from ptxgen.numerics.dtype import ELEMENTS
+from ptxgen.numerics.rowwise import GROUP
 from ptxgen.reference.formula import stored, widened
 from ptxgen.reference.rowwise import reduce
 
@@ -62,8 +63,14 @@ def _scattered(
     result = np.zeros((rows, source.shape[1]), wide.dtype)
     order = np.argsort(indices, kind="stable")
     present, first, counts = np.unique(indices[order], return_index=True, return_counts=True)
+    known = (present >= 0) & (present < rows) & (present != (-1 if skipped is None else skipped))
+    present, first, counts = present[known], first[known], counts[known]
+    with np.errstate(all="ignore"):
+        for q in range(GROUP):  # what is in the first lane alone: other lanes add zeros
+            some = (counts > q) & (counts <= GROUP)
+            result[present[some]] += wide[order[first[some] + q]]
     for index, start, count in zip(present, first, counts, strict=True):
-        if 0 <= index < rows and index != skipped:
+        if count > GROUP:
             mine = wide[order[start : start + count]]
             result[index] = reduce("sum", np.ascontiguousarray(mine.T))[:, 0]
     if old is not None:

@@ -93,8 +93,22 @@ class Side:
         return 4 - (self.mask + 1).bit_length()
 
 
+class Elements(KernelSpec):
+    """A kernel that reads elements of 4 bits."""
+
+    @property
+    def element(self) -> int4.Element:
+        """What elements may be."""
+        return int4.ELEMENTS[self.dtype]
+
+    @property
+    def signed(self) -> bool:
+        """Whether elements have a sign."""
+        return self.element.low < 0
+
+
 @dataclass(frozen=True)
-class Int4Spec(KernelSpec):
+class Int4Spec(Elements):
     """A kernel of products of 4-bit integers through ``mma.sync`` m16n8k32 of 8-bit ones.
 
     A CTA computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage of a ring. ``warps_m`` x
@@ -202,16 +216,6 @@ class Int4Spec(KernelSpec):
     def blocks_n(self) -> int:
         """Blocks of 32 columns of a warp."""
         return self.bn // self.warps_n // BLOCK
-
-    @property
-    def element(self) -> int4.Element:
-        """What elements may be."""
-        return int4.ELEMENTS[self.dtype]
-
-    @property
-    def signed(self) -> bool:
-        """Whether elements have a sign."""
-        return self.element.low < 0
 
     @property
     def scale(self) -> int:

@@ -90,8 +90,29 @@ class MmaSide:
         return self.warp // (16 if self.wide else 8)
 
 
+class MmaLoop(GemmSpec):
+    """A kernel that fetches fragments ``ahead`` steps before they are multiplied."""
+
+    ahead: int
+
+    @property
+    def buffers(self) -> int:
+        """Steps of 16 k whose fragments a thread has room for: a power of two above ``ahead``."""
+        return 1 << self.ahead.bit_length()
+
+    @property
+    def block(self) -> int:
+        """k's over which the main loop is unrolled."""
+        return max(min(self.bk, BLOCK), STEP * self.buffers)
+
+    @property
+    def exchange_pitch(self) -> int:
+        """Floats between rows of the epilogue's exchange buffer."""
+        return self.bn + 8
+
+
 @dataclass(frozen=True)
-class MmaSpec(GemmSpec):
+class MmaSpec(MmaLoop):
     """A GEMM kernel of the mma family.
 
     A CTA of ``warps_m`` x ``warps_n`` warps computes ``bm`` x ``bn`` outputs, ``bk`` k's per
@@ -271,24 +292,9 @@ class MmaSpec(GemmSpec):
         return "plain" in (self.copy_a, self.copy_b)
 
     @property
-    def buffers(self) -> int:
-        """Steps of 16 k whose fragments a thread has room for: a power of two above ``ahead``."""
-        return 1 << self.ahead.bit_length()
-
-    @property
-    def block(self) -> int:
-        """k's over which the main loop is unrolled."""
-        return max(min(self.bk, BLOCK), STEP * self.buffers)
-
-    @property
     def stage(self) -> int:
         """Bytes of a stage."""
         return self.side("a").nbytes + self.side("b").nbytes
-
-    @property
-    def exchange_pitch(self) -> int:
-        """Floats between rows of the epilogue's exchange buffer."""
-        return self.bn + 8
 
     @property
     def shared_bytes(self) -> int:

@@ -110,11 +110,8 @@ class GatherSpec(KernelSpec):
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        found = (
-            ("blockIdx.x", self.grid, GRID_MAX),
-            ("at + TURNS * lanes", ceil_div(BYTES, self.width) + self.turns * LANES, INDEX_MAX),
-        )
-        return found
+        units = ceil_div(BYTES, self.width)
+        return (("at + TURNS * lanes", units + self.turns * LANES, INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
         return (
@@ -221,16 +218,19 @@ class ScatterSpec(KernelSpec):
     def abi(self) -> Abi:
         keys = "unsigned long long*"
         if self.part == "sort":
-            scalars = (Param("skipped", "i64"), *(Param(n, "u32") for n in ("rows", "count", "flags")))
+            scalars = (
+                Param("skipped", "i64"),
+                *(Param(n, "u32") for n in ("rows", "count", "flags")),
+            )
             return Abi((ptr("indices", "const void* __restrict__"), ptr("blocks", keys), *scalars))
-        read = f"const {keys} __restrict__"
+        sorted_keys = f"const {keys} __restrict__"
         if self.part == "merge":
-            return Abi((ptr("blocks", read), ptr("keys", keys), Param("count", "u32")))
+            return Abi((ptr("blocks", sorted_keys), ptr("keys", keys), Param("count", "u32")))
         element = cuda.STORAGE[self.dtype]
         old = (ptr("old", f"const {element}*"),) if self.old else ()
         pointers = (
             ptr("dy", f"const {element}* __restrict__"),
-            ptr("keys", read),
+            ptr("keys", sorted_keys),
             *old,
             ptr("out", f"{element}*"),
         )
@@ -266,7 +266,6 @@ class ScatterSpec(KernelSpec):
             return (
                 ("v + OWNED", ROWS + OWNED, INDEX_MAX),
                 ("column + TILE", INNER + WARP * 16, INDEX_MAX),
-                ("blockIdx.x", self.grid, GRID_MAX),
             )
         return (("at", self.grid * max(self.threads, BLOCK), INDEX_MAX),)
 

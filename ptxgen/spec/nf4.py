@@ -19,23 +19,16 @@ from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.nf4 import BLOCK, CODE, DEQUANTISE
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import (
-    ARCHITECTURES,
-    INDEX_MAX,
-    SCRATCH_MAX,
-    WARP,
-    Expect,
-    KernelSpec,
-    check,
-)
+from ptxgen.spec.base import Expect, check
 from ptxgen.spec.effort import Effort
+from ptxgen.spec.prepare import PreparingSpec
 
 BLOCKS = var("BLOCKS")
 _DTYPES = ("f32", "bf16", "f16")
 
 
 @dataclass(frozen=True)
-class DequantiseSpec(KernelSpec):
+class DequantiseSpec(PreparingSpec):
     """``y[b, j] = scales[b] * CODE[data[b, j]]`` for blocks b and 0 <= j < 64, densely stored.
 
     Rounded once to f32, then once to ``dtype``. A thread brings ``turns`` times 8 numbers; codes
@@ -50,32 +43,20 @@ class DequantiseSpec(KernelSpec):
 
     family: ClassVar[str] = "nf4"
     template: ClassVar[str] = "nf4/dequantise.cu.j2"
-    prepares: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {
-        **KernelSpec.meanings,
+        **PreparingSpec.meanings,
         "dtype": "of what it writes",
-        "cta_threads": "threads of a CTA",
         "turns": "times 8 numbers that a thread brings",
     }
 
     def __post_init__(self) -> None:
         name = self.name
         check(self.dtype in _DTYPES, name, "dtype", self.dtype, _DTYPES)
-        check(self.cta_threads % WARP == 0, name, "whole warps", self.cta_threads, WARP)
-        check(self.turns >= 1, name, "turns", self.turns, ">= 1")
-        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+        self.check_threads()
 
     @property
     def label(self) -> str:
         return self.dtype
-
-    @property
-    def threads(self) -> int:
-        return self.cta_threads
-
-    @property
-    def shared_bytes(self) -> int:
-        return 0
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -103,17 +84,9 @@ class DequantiseSpec(KernelSpec):
     @property
     def effort(self) -> Effort:
         read = BLOCKS * (BLOCK // 2 + 4)
-        slots = 2048 // self.threads
-        return Effort("fma", slots, self.grid, const(1), const(0), read, read, self.scratch["y"])
-
-    @property
-    def requires(self) -> Expr:
-        return self.scratch["y"] <= SCRATCH_MAX
-
-    @property
-    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        reach = (self.grid + 1) * (self.threads * self.turns)
-        return (("first + TURNS * THREADS", reach, INDEX_MAX),)
+        return Effort(
+            "fma", self.slots, self.grid, const(1), const(0), read, read, self.scratch["y"]
+        )
 
     @property
     def expects(self) -> tuple[Expect, ...]:

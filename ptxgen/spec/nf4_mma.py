@@ -11,14 +11,14 @@ from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS
-from ptxgen.spec.mma import BLOCK, STEP, VECTOR, MmaSide
+from ptxgen.spec.mma import BLOCK, VECTOR, MmaLoop, MmaSide
 from ptxgen.spec.nf4_packed import HELPERS, Nf4GemmSpec
 
 SPLITS = ("none", "serial")
 
 
 @dataclass(frozen=True)
-class Nf4TensorSpec(Nf4GemmSpec):
+class Nf4TensorSpec(MmaLoop, Nf4GemmSpec):
     """A kernel of products whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
 
     A CTA of ``warps_m`` x ``warps_n`` warps that multiply, and ``helpers`` that bring operands,
@@ -125,21 +125,6 @@ class Nf4TensorSpec(Nf4GemmSpec):
             wide=not a,
             warp=extent // warps,
         )
-
-    @property
-    def buffers(self) -> int:
-        """Steps of 16 k whose fragments a thread has room for: a power of two above ``ahead``."""
-        return 1 << self.ahead.bit_length()
-
-    @property
-    def block(self) -> int:
-        """k's over which the main loop is unrolled."""
-        return max(min(self.bk, BLOCK), STEP * self.buffers)
-
-    @property
-    def exchange_pitch(self) -> int:
-        """Floats between rows of the epilogue's exchange buffer."""
-        return self.bn + 8
 
     @property
     def shared_bytes(self) -> int:

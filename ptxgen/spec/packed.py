@@ -18,9 +18,10 @@ from ptxgen.numerics import activation, int4
 from ptxgen.numerics.contract import COPY, Contract, K, M, N
 from ptxgen.spec import int4 as problems
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, WARP, Expect, KernelSpec, check
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, Expect, check
 from ptxgen.spec.effort import Effort
 from ptxgen.spec.gemm import ALIGN_B, LDB, MEANINGS, matrix
+from ptxgen.spec.prepare import PreparingSpec
 from ptxgen.spec.wgmma import COORDINATE_MAX, Operand, Packed, Ring
 
 LINE = 128
@@ -37,7 +38,7 @@ def pitch(k: Expr) -> Expr:
 
 
 @dataclass(frozen=True)
-class UnpackSpec(KernelSpec):
+class UnpackSpec(PreparingSpec, problems.Elements):
     """``x`` [M, K/2], packed, as bytes: ``y`` [M, pitch].
 
     Rows start anywhere. A thread brings ``turns`` vectors of 16 elements; what follows the last
@@ -54,33 +55,20 @@ class UnpackSpec(KernelSpec):
 
     family: ClassVar[str] = "unpack"
     template: ClassVar[str] = "int4/unpack.cu.j2"
-    prepares: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {
-        **KernelSpec.meanings,
+        **PreparingSpec.meanings,
         "apart": "whether even and odd k's are told apart",
-        "cta_threads": "threads of a CTA",
         "turns": "vectors of 16 elements that a thread brings",
     }
 
     def __post_init__(self) -> None:
         name = self.name
         check(self.dtype in int4.ELEMENTS, name, "dtype", self.dtype, [*int4.ELEMENTS])
-        check(self.cta_threads % WARP == 0, name, "whole warps", self.cta_threads, WARP)
-        check(self.turns >= 1, name, "turns", self.turns, ">= 1")
-        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+        self.check_threads()
 
     @property
     def label(self) -> str:
         return self.dtype
-
-    @property
-    def signed(self) -> bool:
-        """Whether elements have a sign."""
-        return int4.ELEMENTS[self.dtype].low < 0
-
-    @property
-    def threads(self) -> int:
-        return self.cta_threads
 
     @property
     def shared_bytes(self) -> int:
@@ -122,20 +110,11 @@ class UnpackSpec(KernelSpec):
     @property
     def effort(self) -> Effort:
         read = M * ceil_div(K, 2)
-        slots = 2048 // self.threads
-        return Effort("fma", slots, self.grid, const(1), const(0), read, read, 2 * read)
-
-    @property
-    def requires(self) -> Expr:
-        return self.scratch["y"] <= SCRATCH_MAX
+        return Effort("fma", self.slots, self.grid, const(1), const(0), read, read, 2 * read)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        reach = (self.grid + 1) * (self.threads * self.turns)
-        return (
-            ("first + TURNS * THREADS", reach, INDEX_MAX),
-            ("at + UNIT", K + self.unit, INDEX_MAX),
-        )
+        return (*super().index_bounds, ("at + UNIT", K + self.unit, INDEX_MAX))
 
     @property
     def expects(self) -> tuple[Expect, ...]:
@@ -151,7 +130,7 @@ class UnpackSpec(KernelSpec):
 
 
 @dataclass(frozen=True)
-class PackedSpec(Ring, KernelSpec):
+class PackedSpec(Ring, problems.Elements):
     """A product of 4-bit integers through wgmma, where A is bytes already, and B packed.
 
     A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, side by side, and a warp
@@ -208,16 +187,6 @@ class PackedSpec(Ring, KernelSpec):
     @property
     def label(self) -> str:
         return f"{self.layout}_{self.dtype}_{self.bm}x{self.bn}x{self.bk}"
-
-    @property
-    def element(self) -> int4.Element:
-        """What elements may be."""
-        return int4.ELEMENTS[self.dtype]
-
-    @property
-    def signed(self) -> bool:
-        """Whether elements have a sign."""
-        return self.element.low < 0
 
     @property
     def scale(self) -> int:

@@ -17,20 +17,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import ClassVar, Self
 
-from ptxgen.expr import Expr, all_of, ceil_div, const, var
+from ptxgen.expr import Expr, ceil_div, const, var
 from ptxgen.numerics.contract import COPY, Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import (
-    ARCHITECTURES,
-    INDEX_MAX,
-    SCRATCH_MAX,
-    WARP,
-    Expect,
-    KernelSpec,
-    check,
-)
+from ptxgen.spec.base import INDEX_MAX, Expect, check
 from ptxgen.spec.effort import Effort
+from ptxgen.spec.prepare import PreparingSpec
 
 VECTOR = 16
 """Bytes of a vector: what is copied at a time, and what rows of a copy are aligned to."""
@@ -43,7 +36,7 @@ def pitch(columns: Expr, size: int) -> Expr:
 
 
 @dataclass(frozen=True)
-class RealignSpec(KernelSpec):
+class RealignSpec(PreparingSpec):
     """Copies ``matrices`` row-major matrices (1 or 2) of elements of ``size`` bytes.
 
     ``y0[i, j] = x0[i, j]`` for rows of ``x0`` that are ``ldx0`` elements apart and start anywhere;
@@ -63,12 +56,10 @@ class RealignSpec(KernelSpec):
 
     family: ClassVar[str] = "realign"
     template: ClassVar[str] = "realign/copy.cu.j2"
-    prepares: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {
-        **KernelSpec.meanings,
+        **PreparingSpec.meanings,
         "size": "bytes of an element",
         "matrices": "matrices copied by one launch",
-        "cta_threads": "threads of a CTA",
         "turns": "vectors that a thread copies",
     }
 
@@ -76,9 +67,7 @@ class RealignSpec(KernelSpec):
         name = self.name
         check(self.size in _ELEMENTS, name, "bytes of an element", self.size, [*_ELEMENTS])
         check(self.matrices in (1, 2), name, "matrices", self.matrices, (1, 2))
-        check(self.cta_threads % WARP == 0, name, "whole warps", self.cta_threads, WARP)
-        check(self.turns >= 1, name, "turns", self.turns, ">= 1")
-        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+        self.check_threads()
 
     @property
     def label(self) -> str:
@@ -101,14 +90,6 @@ class RealignSpec(KernelSpec):
     def unit(self) -> int:
         """Elements of a vector."""
         return VECTOR // self.size
-
-    @property
-    def threads(self) -> int:
-        return self.cta_threads
-
-    @property
-    def shared_bytes(self) -> int:
-        return 0
 
     def _vectors(self, i: int) -> Expr:
         """Vectors of a copy."""
@@ -136,18 +117,15 @@ class RealignSpec(KernelSpec):
     @property
     def effort(self) -> Effort:
         size = sum(self.scratch.values(), const(0))
-        return Effort("fma", 2048 // self.threads, self.grid, const(1), const(0), size, size, size)
-
-    @property
-    def requires(self) -> Expr:
-        return all_of(size <= SCRATCH_MAX for size in self.scratch.values())
+        return Effort("fma", self.slots, self.grid, const(1), const(0), size, size, size)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        found = [("first + TURNS * THREADS", (self.grid + 1) * (self.threads * self.turns))]
-        for i in range(self.matrices):
-            found.append((f"at + 2 * UNIT, of matrix {i}", var(f"COLS{i}") + 2 * self.unit))
-        return tuple((text, value, INDEX_MAX) for text, value in found)
+        ends = (
+            (f"at + 2 * UNIT, of matrix {i}", var(f"COLS{i}") + 2 * self.unit, INDEX_MAX)
+            for i in range(self.matrices)
+        )
+        return (*super().index_bounds, *ends)
 
     @property
     def expects(self) -> tuple[Expect, ...]:

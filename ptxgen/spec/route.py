@@ -42,17 +42,17 @@ class Step:
         """What a parameter is bound to."""
         return self.bind.get(parameter, parameter)
 
-    @property
+    @cached_property
     def grid(self) -> Expr:
         """CTAs."""
         return self.kernel.grid.substitute(self.given)
 
-    @property
+    @cached_property
     def requires(self) -> Expr:
         """Where the kernel is correct."""
         return self.kernel.requires.substitute(self.given)
 
-    @property
+    @cached_property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         """See :attr:`KernelSpec.index_bounds`."""
         bounds = self.kernel.index_bounds
@@ -63,7 +63,7 @@ class Step:
         sizes = self.kernel.scratch.items()
         return {self.bound(name): size.substitute(self.given) for name, size in sizes}
 
-    @property
+    @cached_property
     def effort(self) -> Effort | None:
         """See :attr:`KernelSpec.effort`."""
         effort = self.kernel.effort
@@ -112,7 +112,7 @@ class Route:
                 other = self.scratch[name]
                 check(size == other, self.name, f"bytes of scratch {name!r}", size, other)
 
-    @property
+    @cached_property
     def kernels(self) -> tuple[KernelSpec, ...]:
         """The kernels, in launch order."""
         return tuple(step.kernel for step in self.steps)
@@ -122,12 +122,12 @@ class Route:
         """Their names."""
         return tuple(kernel.name for kernel in self.kernels)
 
-    @property
+    @cached_property
     def main(self) -> KernelSpec:
         """The kernel that the route is known by: the first that does more than prepare operands."""
         return next((k for k in self.kernels if not k.prepares), self.kernels[0])
 
-    @property
+    @cached_property
     def name(self) -> str:
         """What the route is called: its main kernel's name, behind what is prepared for that.
 
@@ -136,7 +136,7 @@ class Route:
         upto = self.kernels.index(self.main) + 1
         return "+".join(step.label for step in self.steps[:upto])
 
-    @property
+    @cached_property
     def requires(self) -> Expr:
         """Where all kernels of the route are correct."""
         return all_of(step.requires for step in self.steps)

@@ -229,9 +229,7 @@ class Plan:
         ]
         return list(cuda.statements(known, self.names, prefix="w"))
 
-    def _stage(
-        self, roots: list[Node], later: list[Node], reductions: list[Reduction]
-    ) -> Stage:
+    def _stage(self, roots: list[Node], later: list[Node], reductions: list[Reduction]) -> Stage:
         stage = Stage()
         stage.reductions, stage.outputs, stage.after = reductions, [], []
         values = {**self.names, **{n: f"{at}_e" for n, at in self.kept.items()}}
@@ -337,13 +335,14 @@ class RowSpec(KernelSpec):
 
     ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
     (``ctas`` CTAs have one so, and tell each other their leaves' sums) or "streamed" (a CTA has a
-    row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in several
-    launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each), "combine" (a CTA adds those of
-    a row) for each stage, and "finish" (what is of elements is written). ``final``: of the last stage that there can
-    be, which writes the results that rows have. ``leaves``: of a warp, at a time. ``rows``: of a CTA,
-    a warp each. ``lanes``: that have a row, ``pieces``: groups of a leaf that a lane has; fewer
-    than the contract's serve short rows. ``vector``: elements travel by 16 bytes. ``persistent``:
-    CTAs walk over the rows. ``variant``: what is computed.
+    row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
+    several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
+    "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
+    written). ``final``: of the last stage that there can be, which writes the results that rows
+    have. ``leaves``: of a warp, at a time. ``rows``: of a CTA, a warp each. ``lanes``: that have
+    a row, ``pieces``: groups of a leaf that a lane has; fewer than the contract's serve short
+    rows. ``vector``: elements travel by 16 bytes. ``persistent``: CTAs walk over the rows.
+    ``variant``: what is computed.
     """
 
     part: str

@@ -12,15 +12,18 @@ from ptxgen.spec.columns import INNER, ITEM, LEAVES, OUTER, SMS, SPACE, ColumnsS
 def _columns() -> RouteTable:
     from ptxgen.numerics.columns import REDUCTIONS
 
-    listed = (("sum_columns", ("bf16",), "bf16"), ("layer_norm_wgrad", ("bf16", "bf16", "f32", "f32"), "bf16"))
+    listed = (
+        ("sum_columns", ("bf16",), "bf16"),
+        ("layer_norm_wgrad", ("bf16", "bf16", "f32", "f32"), "bf16"),
+    )
     variants = tuple(variant(n, REDUCTIONS[n].formula(dtypes, out)) for n, dtypes, out in listed)
 
     def split(width: int, share: int) -> tuple[ColumnsSpec, ...]:
-        leaves = ColumnsSpec("leaves", width, share, share, variants[0])
+        leaves = ColumnsSpec("leaves", width, share, share, dtype=variants[0])
         return leaves, ColumnsSpec("join", dtype=variants[0])
 
     def whole(width: int, share: int, warps: int = 8) -> tuple[ColumnsSpec, ...]:
-        return (ColumnsSpec("whole", width, share, warps, variants[0]),)
+        return (ColumnsSpec("whole", width, share, warps, dtype=variants[0]),)
 
     wide = OUTER * ceil_div(INNER * ITEM, 512)
     narrow = OUTER * ceil_div(INNER, 32)

@@ -7,8 +7,8 @@ Two kinds of routes:
 - *dequantised*: a step brings the weight into scratch memory, in the operands' dtype, and on it
   goes as in the dense table, whose B it then is: at a multiple of 16 bytes, in rows of whole
   blocks. Of the dense routes they take the last, which serves everything, and those of the tiles
-  :data:`TILES`, which are within some percent of the others where rows are many. Where they are
-  few, dequantising takes longer than the product.
+  :data:`TILES` and :data:`COPIED`, which are within some percent of the others where rows are
+  many. Where they are few, dequantising takes longer than the product.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ WEIGHT = "b_dequantised"
 TILES = {
     "tc": ((128, 256), (128, 224), (128, 160), (128, 128), (64, 64)),
     "simt": ((128, 128), (64, 64), (32, 64)),
-    "copied": ((128, 256), (128, 128), (64, 64)),
 }
-"""Of the dense routes of a tier, those that go on with a dequantised weight: BM and BN. Also of
-those that copy A, which only input gradients want: their rows of A are as long as outputs are many.
+"""Of the dense routes of a tier, those that go on with a dequantised weight: BM and BN."""
+COPIED = (128, 256), (128, 128), (64, 64)
+"""Of those that copy A, which only input gradients want: their rows of A are as long as outputs are
+many.
 """
 FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {
     "tc": nf4_mma.routes,
@@ -74,7 +75,7 @@ def _taken(dense: RouteTable, tier: str) -> Iterator[Route]:
         if main is not route.kernels[0]:
             copied = [route.steps[0].bind.get(f"x{i}") for i in (0, 1)]
             alone = copied == ["a", None] and len(route.steps) == 2
-            if alone and (main.bm, main.bn) in TILES["copied"]:
+            if alone and (main.bm, main.bn) in COPIED:
                 yield route
         # The plan of f32 cuts so many reductions that split ones are worth their routes.
         elif (main.bm, main.bn) in TILES[tier] and (len(route.steps) == 1 or tier == "simt"):

@@ -15,6 +15,7 @@ import torch
 from ptxgen.errors import GradError, ShapeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.signature import Option
+from ptxgen.ops import OPS, columns
 from ptxgen.ops.op import Op
 from ptxgen.ops.run import caller
 from ptxgen.runtime.arrays import ArrayView
@@ -67,10 +68,12 @@ def operator(op: Op) -> Callable[..., Any]:
         )
         return results[0] if len(results) == 1 else results
 
-    def setup(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Any, output: Any) -> None:
+    def setup(
+        ctx: Any, inputs: tuple[Any, ...], output: Any, keyword_only_inputs: Any = None
+    ) -> None:
         results = output if isinstance(output, tuple) else (output,)
         ctx.count = len(inputs)
-        ctx.options = dict(keyword_only_inputs)
+        ctx.options = dict(keyword_only_inputs or {})  # torch names none where there are none
         ctx.save_for_backward(*inputs, *results)
 
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
@@ -96,6 +99,11 @@ def operator(op: Op) -> Callable[..., Any]:
     )
     made: Callable[..., Any] = getattr(torch.ops.ptxgen, op.name)
     return made
+
+
+def named(name: str) -> Callable[..., Any]:
+    """The operator of a row of the library, by its name."""
+    return operator(columns.OPS[name] if name in columns.OPS else OPS[name])
 
 
 def _schema(op: Op) -> str:

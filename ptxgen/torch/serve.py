@@ -1,169 +1,413 @@
-"""``batch_invariant``: ATen's matrix products inside a block, served by ptxgen."""
+"""``batch_invariant``: ATen inside a block, with rows that do not depend on the batch.
+
+PyTorch's kernels are overridden in its dispatcher while a block is open, so what needs no serving
+is not touched and costs nothing. The overrides are the process's: one set for all open blocks.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import ptxgen.ops as ops
-from ptxgen.errors import ShapeError
-from ptxgen.torch.functional import (
-    NAMES,
-    PLAIN,
-    added,
-    check_batches,
-    compute_matmul,
-    matrix,
-    wide,
-)
+from ptxgen.errors import DtypeError, PtxgenError, UnservedError
+from ptxgen.torch.aten import ALONE, COMPOSED, SERVED, Serve
 from ptxgen.torch.module import _checked
+from ptxgen.torch.unserved import overload, reason
 
 DEVICES = {"cuda"}
 """The devices whose tensors are served."""
 
 
-class batch_invariant(TorchDispatchMode):  # noqa: N801 - used as a statement: with batch_invariant():
-    """Inside the block, matrix products of CUDA tensors are computed by ptxgen.
+@dataclass
+class Report:
+    """What ran in a block, by the names of its operators, with counts."""
 
-    Served are ``mm``, ``addmm``, ``bmm``, ``baddbmm``, ``mv`` and ``addmv`` of float64, float32,
-    bfloat16 and float16, with their ``out=`` forms, and so what PyTorch makes of them: ``matmul``,
-    ``@``, ``linear``, ``einsum``, ``nn.Linear``, and their backward passes inside the block.
-    Everything else goes on as before. ``served`` counts the products by name.
+    served: Counter[str] = field(default_factory=Counter)
+    """Computed by ptxgen."""
+    free: Counter[str] = field(default_factory=Counter)
+    """Needs no serving. Pointwise operators, copies and views are counted with ``watch=True``."""
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Run as PyTorch has it; rows may depend on the batch."""
 
-    A row of a result depends on that row of the left matrix and on the right matrix (and what is
-    added to it), whatever else is in the batch:
+    def __str__(self) -> str:
+        lines = []
+        for title, counts in (
+            ("served", self.served),
+            ("needs no serving", self.free),
+            ("unknown: may depend on the batch", self.unknown),
+        ):
+            lines.append(f"{title}: {sum(counts.values())}")
+            lines += [f"  {count:8} {name}" for name, count in counts.most_common()]
+        return "\n".join(lines)
 
-    - ``mm`` is :func:`ptxgen.matmul`; ``bmm`` is that of a batch; ``mv`` is ``mm`` with one
-      column.
-    - ``addmm``, ``baddbmm`` and ``addmv`` are ``alpha · product + beta · input`` in f32 (of float64
-      in f64), one rounding for each step that is there (none for a factor of 1, or beta = 0), then
-      one rounding to the dtype.
 
-    Only the thread that enters is concerned, and the threads in which autograd runs the backward
-    passes that it starts. Blocks nest: the innermost counts. An exception leaves them as usual.
+class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant():
+    """Inside the block, a row of a result depends on that row, not on what else is in the batch.
+
+    Operators of ATen on CUDA tensors (float32, bfloat16, float16; products of float64 too) fall in
+    one of three lists:
+
+    - **served**: products, sums, means, variances, softmax, norms, attention and their backward
+      passes (:data:`ptxgen.torch.aten.SERVED` and ``COMPOSED``) are computed by ptxgen;
+    - **free**: pointwise functions, copies, views, exact results need no serving
+      (:mod:`ptxgen.torch.unserved` has the rules and the reasons). They are not touched, so they
+      cost what they did;
+    - **unknown**: everything else is counted and goes on as before, or is refused with
+      ``strict=True``, but for operators named in ``allow``.
+
+    :meth:`report` has the three with counts; ``served``, ``free`` and ``unknown`` are the counters.
+    Free operators are counted with ``watch=True`` only, which costs some microseconds for every
+    operator of the thread that enters; ``strict=True`` watches as well, to see operators of other
+    libraries.
+
+    The block is the process's: other threads are served too, autograd's among them. Blocks nest;
+    the one entered last counts, and its ``tier`` is what products have. A block may be entered
+    again. What ``torch.compile`` made runs uncompiled inside. Entering takes some milliseconds.
+
+    Raises UnservedError (``strict=True``), and PtxgenError where PyTorch is too old.
     """
 
-    def __init__(self, *, tier: str = "auto") -> None:
-        super().__init__()
+    def __init__(
+        self,
+        *,
+        tier: str = "auto",
+        strict: bool = False,
+        watch: bool = False,
+        allow: Collection[str] = (),
+    ) -> None:
         self.tier = _checked(tier)
-        self.served: Counter[str] = Counter()
+        self.strict = strict
+        self.allow = frozenset(allow)
+        self._report = Report()
+        self._watching = watch or strict
+        self._modes: list[_Watch] = []
+
+    @property
+    def served(self) -> Counter[str]:
+        """How often each operator was served."""
+        return self._report.served
+
+    @property
+    def free(self) -> Counter[str]:
+        """How often each operator ran that needs no serving, as far as they were counted."""
+        return self._report.free
+
+    @property
+    def unknown(self) -> Counter[str]:
+        """How often each operator ran whose rows may depend on the batch."""
+        return self._report.unknown
+
+    def report(self) -> Report:
+        """The three lists; ``print`` shows them."""
+        return self._report
+
+    def __enter__(self) -> batch_invariant:
+        _overrides.open(self)
+        if self._watching:
+            self._modes.append(_Watch(self))
+            self._modes[-1].__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._watching:
+                self._modes.pop().__exit__(kind, error, trace)
+        finally:
+            _overrides.close(self)
+
+    def _meet(self, name: str) -> None:
+        """Counts an unknown operator. Raises UnservedError."""
+        self.unknown[name] += 1
+        if self.strict and name not in self.allow:
+            raise UnservedError(
+                f"{name} may compute rows that depend on the batch, and is not served; compute it "
+                "another way or outside the block, pass "
+                f"allow={{{name!r}}} if it cannot matter here, or strict=False to count it only"
+            )
+
+
+class _Watch(TorchDispatchMode):
+    """Counts what the overrides do not see."""
+
+    def __init__(self, block: batch_invariant) -> None:
+        super().__init__()
+        self.block = block
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        serve = _SERVED.get(func)
-        if serve is not None and _takes(args):
-            self.served[func.overloadpacket.__name__] += 1
-            with torch.no_grad():  # autograd has been here
-                return serve(self.tier, *args, **kwargs)
-        if serve is None:  # where autograd is off (inference_mode), composed operators come whole
-            with self:
-                result = func.decompose(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
+        space = func.namespace
+        if func in _overrides.seen:
+            if any(t.layout is not torch.strided for t in _tensors((args, kwargs))):
+                self.block._meet(str(func))  # kernels of another key, not overridden
+        elif space == "aten":
+            if reason(func) is None:  # where autograd is off, composed operators come whole
+                with self:
+                    found = func.decompose(*args, **kwargs)
+                if found is not NotImplemented:
+                    return found
+            self.block.free[func.overloadpacket.__name__] += 1
+        elif space not in _KNOWN and _on_device((args, kwargs)):
+            self.block._meet(str(func))
         return func(*args, **kwargs)
 
 
-def _takes(args: tuple[Any, ...]) -> bool:
-    """Whether these are operands for ptxgen: plain, dense, on one GPU, the two factors alike."""
-    tensors = [x for x in args if isinstance(x, torch.Tensor)]
-    device = tensors[0].device
-    return (
-        device.type in DEVICES
-        and tensors[-1].dtype is tensors[-2].dtype
-        and all(
-            type(x) in PLAIN
-            and x.dtype in NAMES
-            and x.layout is torch.strided
-            and x.device == device
-            for x in tensors
-        )
+_KNOWN = {"ptxgen", "prim", "prims"}
+"""The namespaces of operators that are not another library's."""
+
+
+def _tensors(tree: Any) -> Iterator[torch.Tensor]:
+    if isinstance(tree, torch.Tensor):
+        yield tree
+    elif isinstance(tree, (tuple, list)):
+        for each in tree:
+            yield from _tensors(each)
+    elif isinstance(tree, dict):
+        yield from _tensors(tuple(tree.values()))
+
+
+def _on_device(tree: Any) -> bool:
+    return any(t.device.type in DEVICES for t in _tensors(tree))
+
+
+# -- overriding -----------------------------------------------------------------------------
+class _Overrides:
+    """The kernels in PyTorch's dispatcher, there while any block is open."""
+
+    def __init__(self) -> None:
+        self.blocks: list[batch_invariant] = []
+        self.seen: set[Any] = set()
+        self._lock = threading.Lock()
+        self._library: Any = None
+        self._stance: Any = None
+        self._forked = False
+
+    def open(self, block: batch_invariant) -> None:
+        if not self._forked:  # a child of fork has one thread: nobody else holds the lock
+            self._forked = True
+            os.register_at_fork(after_in_child=self._renew)
+        with self._lock:
+            if not self.blocks:
+                self._install()
+            self.blocks.append(block)
+
+    def close(self, block: batch_invariant) -> None:
+        with self._lock:
+            last = len(self.blocks) - 1 - self.blocks[::-1].index(block)
+            del self.blocks[last]
+            if not self.blocks:
+                self._remove()
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+
+    def _install(self) -> None:
+        get = getattr(torch.library, "get_kernel", None)
+        if get is None:
+            raise PtxgenError(
+                f"batch_invariant needs torch.library.get_kernel, which PyTorch {torch.__version__}"
+                " does not have; use a newer one"
+            )
+        library = torch.library.Library("aten", "IMPL")
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
+                for device in DEVICES:
+                    for op, key, made in _planned(device.upper()):
+                        kernel = made(self.blocks, get(op, key))
+                        library.impl(op, kernel, key, with_keyset=True)
+                        self.seen.add(op)
+        except BaseException:
+            library._destroy()
+            raise
+        self._library = library
+        self._stance = torch.compiler.set_stance("force_eager")
+
+    def _remove(self) -> None:
+        library, self._library = self._library, None
+        stance, self._stance = self._stance, None
+        library._destroy()
+        stance.__exit__(None, None, None)
+        self.seen.clear()
+
+
+_overrides = _Overrides()
+
+Make = Callable[[list[batch_invariant], Any], Callable[..., Any]]
+
+
+def _planned(key: str) -> Iterator[tuple[Any, str, Make]]:
+    """Each operator to override, under which key, and what makes the kernel."""
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans[key] = list(_plan(key))
+    return iter(plan)
+
+
+_plans: dict[str, list[tuple[Any, str, Make]]] = {}
+
+
+def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    runs = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+    rows = {overload(f"aten::{name}"): serve for name, serve in SERVED.items()}
+    forms = {**rows, **dict(_forms(rows))}
+    del rows
+    composed = {overload(f"aten::{name}"): serve for name, serve in COMPOSED.items()}
+    for op, serve in composed.items():
+        for each in (f"Autograd{key}", key):
+            yield op, each, _composed(op, serve)
+    for name in sorted(torch._C._dispatch_get_all_op_names()):
+        if not name.startswith("aten::"):
+            continue
+        op = overload(name)
+        if op is None or op in composed:
+            continue
+        if op in forms:
+            if has(name, key) or (runs(name, key) and not has(name, "CompositeImplicitAutograd")):
+                yield op, key, _serving(op, forms[op])
+        elif has(name, key) and reason(op) is None:
+            yield op, key, _unknown(op)
+
+
+def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
+    """The ``out=`` and in-place forms of operators, made of their functional forms."""
+    for op, serve in rows.items():
+        if op is None:
+            continue
+        packet, which = op.overloadpacket, op._schema.overload_name
+        for name in packet.overloads():
+            form = getattr(packet, name)
+            arguments = form._schema.arguments
+            outs = [a.name for a in arguments if a.kwarg_only and a.alias_info is not None]
+            given = [(a.name, str(a.type)) for a in arguments if a.name not in outs]
+            if outs and given == [(a.name, str(a.type)) for a in op._schema.arguments]:
+                yield form, _to_out(serve, outs)
+        in_place = getattr(torch.ops.aten, f"{packet.__name__}_", None)
+        found = getattr(in_place, which or "default", None)
+        if found is not None:
+            yield found, _in_place(serve)
+
+
+def _to_out(serve: Serve, outs: list[str]) -> Serve:
+    """``serve``, written to memory that is given."""
+
+    def to_out(tier: str, *args: Any, **options: Any) -> Any:
+        targets = [options.pop(name) for name in outs]
+        found = serve(tier, *args, **options)
+        if found is NotImplemented or found is ALONE:
+            return found
+        for target, y in zip(targets, found if len(outs) > 1 else (found,), strict=True):
+            if target.shape != y.shape:
+                target.resize_(y.shape)
+            target.copy_(y)
+        return tuple(targets) if len(outs) > 1 else targets[0]
+
+    return to_out
+
+
+def _in_place(serve: Serve) -> Serve:
+    """``serve``, written to its first argument."""
+
+    def in_place(tier: str, input: Any, *args: Any, **options: Any) -> Any:
+        found = serve(tier, input, *args, **options)
+        return found if found is NotImplemented or found is ALONE else input.copy_(found)
+
+    return in_place
+
+
+def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Whether no argument is a float: sums of integers have no order."""
+    dtype = options.get("dtype")
+    if isinstance(dtype, torch.dtype):
+        return not (dtype.is_floating_point or dtype.is_complex)
+    return not any(
+        t.dtype.is_floating_point or t.dtype.is_complex for t in _tensors((args, options))
     )
 
 
-# -- what is served -------------------------------------------------------------------------
-def _mm(tier: str, a: Any, b: Any, dtype: Any = None, *, out: Any = None) -> Any:
-    a, b, name = matrix(a), matrix(b), NAMES.get(dtype)
-    if out is None:
-        return ops.matmul(a, b, tier=tier, out_dtype=name)
-    if out.shape == (a.shape[0], b.shape[1]) and out.is_contiguous() and out.dtype is a.dtype:
-        return ops.matmul(a, b, tier=tier, out=out)
-    return _written(out, ops.matmul(a, b, tier=tier, out_dtype=name))
+def _serving(op: Any, serve: Serve) -> Make:
+    name, qualified = op.overloadpacket.__name__, str(op)
+    enabled, switch = torch.is_grad_enabled, torch._C._set_grad_enabled
+
+    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
+        call = original.call_boxed
+
+        def kernel(keys: Any, *args: Any, **options: Any) -> Any:
+            if not blocks:
+                return call(keys, *args, **options)
+            block = blocks[-1]
+            recording = enabled()
+            if recording:  # autograd has been here
+                switch(False)
+            try:
+                found = serve(block.tier, *args, **options)
+            except DtypeError:
+                found = NotImplemented
+            finally:
+                if recording:
+                    switch(True)
+            if found is NotImplemented or found is ALONE:
+                if found is ALONE or _exact(args, options):
+                    block.free[name] += 1
+                else:
+                    block._meet(qualified)
+                return call(keys, *args, **options)
+            block.served[name] += 1
+            return found
+
+        return kernel
+
+    return make
 
 
-def _bmm(tier: str, a: Any, b: Any, dtype: Any = None, *, out: Any = None) -> Any:
-    check_batches(a, b, "batch1", "batch2")
-    shape = (*a.shape[:2], b.shape[2])
-    if out is not None and out.shape == shape and out.is_contiguous() and out.dtype is a.dtype:
-        return ops.matmul(matrix(a), matrix(b), tier=tier, out=out)
-    y = compute_matmul(a, b, tier, dtype)
-    return y if out is None else _written(out, y)
+def _composed(op: Any, serve: Serve) -> Make:
+    name, qualified = op.overloadpacket.__name__, str(op)
+
+    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
+        def kernel(keys: Any, *args: Any, **options: Any) -> Any:
+            if not blocks:
+                return original.call_boxed(keys, *args, **options)
+            block = blocks[-1]
+            found = serve(block.tier, *args, **options)
+            if found is NotImplemented:
+                block._meet(qualified)
+                return original.call_boxed(keys, *args, **options)
+            block.served[name] += 1
+            return found
+
+        return kernel
+
+    return make
 
 
-def _mv(tier: str, a: Any, v: Any, dtype: Any = None, *, out: Any = None) -> Any:
-    if v.dim() != 1:
-        raise ShapeError(f"vec has shape {list(v.shape)}; takes [K] = [{a.shape[-1]}]")
-    y = _mm(tier, a, v.unsqueeze(1), dtype).squeeze(1)
-    return y if out is None else _written(out, y)
+def _unknown(op: Any) -> Make:
+    name, qualified = op.overloadpacket.__name__, str(op)
 
+    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
+        def kernel(keys: Any, *args: Any, **options: Any) -> Any:
+            if blocks:
+                if _exact(args, options):
+                    blocks[-1].free[name] += 1
+                else:
+                    blocks[-1]._meet(qualified)
+            return original.call_boxed(keys, *args, **options)
 
-def _added(multiply: Callable[..., Any]) -> Callable[..., Any]:
-    """``alpha * product + beta * input``, for a product made by ``multiply``."""
+        return kernel
 
-    def serve(
-        tier: str,
-        input: Any,
-        a: Any,
-        b: Any,
-        dtype: Any = None,
-        *,
-        beta: Any = 1,
-        alpha: Any = 1,
-        out: Any = None,
-    ) -> Any:
-        y: Any
-        if multiply is _mm and alpha == beta == 1 and out is None and input.shape == b.shape[1:]:
-            # A linear layer. The kernel adds the bias, with the same bits.
-            y = ops.linear(
-                matrix(a), matrix(b), input.contiguous(), tier=tier, out_dtype=NAMES.get(dtype)
-            )
-            return y
-        y = added(multiply(tier, a, b, wide(a.dtype)), input, beta, alpha, dtype or a.dtype)
-        return y if out is None else _written(out, y)
-
-    return serve
-
-
-def _in_place(serve: Callable[..., Any]) -> Callable[..., Any]:
-    """``serve``, written to its first argument."""
-    return lambda tier, input, *args, **options: input.copy_(serve(tier, input, *args, **options))
-
-
-def _written(out: Any, y: Any) -> Any:
-    """``out`` with the values of ``y``, resized to its shape as PyTorch does."""
-    if out.shape != y.shape:
-        out.resize_(y.shape)
-    return out.copy_(y)
-
-
-def _table() -> Iterator[tuple[Any, Callable[..., Any]]]:
-    for multiply, name, sum_name in (
-        (_mm, "mm", "addmm"),
-        (_bmm, "bmm", "baddbmm"),
-        (_mv, "mv", "addmv"),
-    ):
-        add = _added(multiply)
-        for overload in ("default", "out", "dtype", "dtype_out"):  # the last two since torch 2.8
-            for operator, serve in ((name, multiply), (sum_name, add)):
-                found = getattr(getattr(torch.ops.aten, operator), overload, None)
-                if found is not None:
-                    yield found, serve
-        yield getattr(torch.ops.aten, f"{sum_name}_").default, _in_place(add)
-
-
-_SERVED = dict(_table())
+    return make

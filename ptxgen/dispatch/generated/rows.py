@@ -16,6 +16,7 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     leaves = -(-cols // 1024)
+    branches = -(-cols // 32768)
     # 0: short rows: a warp a row, or half of one
     if vector == 1 and cols <= 128 and held <= 16:
         choice = Choice(0, ("rows_softmax_bf16_held_16x8_deb854",), (-(-rows // 16),), ())
@@ -52,10 +53,9 @@ def candidates(
     if vector == 1 and cols <= 16384 and held <= 8:
         yield Candidate(0.0, Choice(7, ("rows_softmax_bf16_held_512x32_3b720c",), (rows,), ()))
         return
-    # 8: long rows: a cluster a row
-    if arch in SOME_0 and vector == 1 and cols <= 32768 and rows * 2 <= 2147483647 and held <= 8:
-        choice = Choice(8, ("rows_softmax_bf16_cluster_1024x32_1f9250",), (rows * 2,), ())
-        yield Candidate(0.0, choice)
+    # 8: a CTA a row, two on an SM
+    if vector == 1 and cols <= 32768 and held <= 4:
+        yield Candidate(0.0, Choice(8, ("rows_softmax_bf16_held_512x64_b1f9f7",), (rows,), ()))
         return
     # 9: long rows: a cluster a row
     if arch in SOME_0 and vector == 1 and cols <= 65536 and rows * 4 <= 2147483647 and held <= 8:
@@ -67,36 +67,37 @@ def candidates(
         choice = Choice(10, ("rows_softmax_bf16_cluster_4096x32_4b29ff",), (rows * 8,), ())
         yield Candidate(0.0, choice)
         return
-    pieces_rows_leaves8 = rows * -(-leaves // 8)
-    # 11: few very long rows: leaves on all SMs, then their sum
+    # 11: few very long rows: branches on all SMs, then their sum
     if (
-        vector == 1 and way == 1 and rows * leaves * 32 <= 268435456 and rows * 64 <= 268435456
-        and pieces_rows_leaves8 <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
+        vector == 1 and way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
+        and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
             11,
-            ("rows_softmax_bf16_leaves0_256x32_a0a1d3", "rows_softmax_bf16_combine0_256x32_9dccdb"),
-            (pieces_rows_leaves8, rows), (rows * leaves * 32, rows * 64),
+            (
+                "rows_softmax_bf16_branches0_512x64_efc770",
+                "rows_softmax_bf16_combine0_512x32_9fd002",
+            ), (rows * branches, rows), (rows * branches * 32, rows * 64),
         )
         yield Candidate(0.0, choice)
         return
     # 12: few very long rows, stage by stage, on all SMs
     if (
-        vector == 1 and way >= 1 and rows * leaves * 32 <= 268435456 and rows * 64 <= 268435456
-        and pieces_rows_leaves8 <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
+        vector == 1 and way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
+        and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
             12,
             (
-                "rows_softmax_bf16_leaves0_256x32_76ebbe",
-                "rows_softmax_bf16_combine0_256x32_b1bce1",
-                "rows_softmax_bf16_leaves1_256x32_04a1ff",
-                "rows_softmax_bf16_combine1_256x32_35364c",
-                "rows_softmax_bf16_finish_256x32_90ffa9",
-            ), (pieces_rows_leaves8, rows, pieces_rows_leaves8, rows, pieces_rows_leaves8),
-            (rows * leaves * 32, rows * 64),
+                "rows_softmax_bf16_branches0_512x64_ed308c",
+                "rows_softmax_bf16_combine0_512x32_7dd22e",
+                "rows_softmax_bf16_branches1_512x64_2f05ab",
+                "rows_softmax_bf16_combine1_512x32_546a6d",
+                "rows_softmax_bf16_finish_512x64_54f7a9",
+            ), (rows * branches, rows, rows * branches, rows, rows * branches),
+            (rows * branches * 32, rows * 64),
         )
         yield Candidate(0.0, choice)
         return
@@ -127,37 +128,37 @@ def candidates(
         choice = Choice(18, ("rows_softmax_bf16_cluster_4096x32_any_dcd901",), (rows * 8,), ())
         yield Candidate(0.0, choice)
         return
-    # 19: few very long rows: leaves on all SMs, then their sum
+    # 19: few very long rows: branches on all SMs, then their sum
     if (
-        way == 1 and rows * leaves * 32 <= 268435456 and rows * 64 <= 268435456
-        and pieces_rows_leaves8 <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
+        way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
+        and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
             19,
             (
-                "rows_softmax_bf16_leaves0_256x32_any_1be251",
-                "rows_softmax_bf16_combine0_256x32_9dccdb",
-            ), (pieces_rows_leaves8, rows), (rows * leaves * 32, rows * 64),
+                "rows_softmax_bf16_branches0_512x64_any_005898",
+                "rows_softmax_bf16_combine0_512x32_9fd002",
+            ), (rows * branches, rows), (rows * branches * 32, rows * 64),
         )
         yield Candidate(0.0, choice)
         return
     # 20: few very long rows, stage by stage, on all SMs
     if (
-        way >= 1 and rows * leaves * 32 <= 268435456 and rows * 64 <= 268435456
-        and pieces_rows_leaves8 <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
+        way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
+        and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
             20,
             (
-                "rows_softmax_bf16_leaves0_256x32_any_f2e3e8",
-                "rows_softmax_bf16_combine0_256x32_b1bce1",
-                "rows_softmax_bf16_leaves1_256x32_any_578ce9",
-                "rows_softmax_bf16_combine1_256x32_35364c",
-                "rows_softmax_bf16_finish_256x32_any_e36b54",
-            ), (pieces_rows_leaves8, rows, pieces_rows_leaves8, rows, pieces_rows_leaves8),
-            (rows * leaves * 32, rows * 64),
+                "rows_softmax_bf16_branches0_512x64_any_7583a5",
+                "rows_softmax_bf16_combine0_512x32_7dd22e",
+                "rows_softmax_bf16_branches1_512x64_any_951396",
+                "rows_softmax_bf16_combine1_512x32_546a6d",
+                "rows_softmax_bf16_finish_512x64_any_ed63fa",
+            ), (rows * branches, rows, rows * branches, rows, rows * branches),
+            (rows * branches * 32, rows * 64),
         )
         yield Candidate(0.0, choice)
         return

@@ -72,6 +72,8 @@ def _fill(kernel: Kernel, block: Block, kind: str) -> None:
 
 
 def _check_doubtful(kernel: Kernel, block: Block, instruction: Instruction) -> None:
+    if not kernel.flow.doubtful:
+        return
     read = set(flow.reads(instruction))
     if instruction.opcode == "wgmma":  # its accumulators count only if scale-d says so
         read -= set(flow.writes(instruction))
@@ -125,6 +127,8 @@ def _noting(kernel: Kernel, instruction: Instruction, names: list[str]) -> Opera
 
 
 def _note_doubtful(kernel: Kernel, block: Block, instruction: Instruction) -> None:
+    if not kernel.flow.doubtful:
+        return
     names = [n for n in flow.writes(instruction) if n in kernel.flow.doubtful]
     if names:
         note = _noting(kernel, instruction, names)

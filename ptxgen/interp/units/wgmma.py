@@ -409,7 +409,7 @@ def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation
 
 def touching(kernel: Kernel, instruction: Instruction) -> Operation | None:
     """Checks an instruction that accesses registers which a wgmma of the kernel uses."""
-    if instruction.opcode == "wgmma":
+    if instruction.opcode == "wgmma" or not kernel.flow.matrices:
         return None
     found = {*flow.reads(instruction), *flow.writes(instruction)} & kernel.flow.matrices
     if not found:

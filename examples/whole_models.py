@@ -1,0 +1,242 @@
+"""Whole models of `transformers`, left as they are: does a sequence's result depend on its batch?
+
+Each model, small and of random weights, runs in ``ptxgen.torch.batch_invariant()``: logits of 32
+padded sequences, all at once and in pieces of any size; tokens generated with a key-value cache,
+greedy and sampled; a training step twice. Counts what differs, bit for bit, and what the block did
+not know.
+
+    python examples/whole_models.py [--models llama,mixtral] [--attention eager,sdpa] [--stock]
+
+Needs PyTorch, transformers and an NVIDIA GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+try:
+    import torch
+    import transformers
+    from transformers import LogitsProcessor
+except ImportError:
+    torch = transformers = None
+    LogitsProcessor = object
+
+VOCABULARY, BATCH, LENGTH, NEW = 4096, 32, 24, 6
+PIECES = (1, 3, 16)
+MOST = 4  # pieces of a size
+ATTENTION = ("eager", "sdpa")
+
+_COMMON = {"vocab_size": VOCABULARY, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None}
+_LLAMA = {
+    "hidden_size": 1024,
+    "intermediate_size": 2816,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+    "head_dim": 64,
+    "max_position_embeddings": 256,
+    **_COMMON,
+}
+_GPT2 = {"n_embd": 1024, "n_layer": 2, "n_head": 16, "n_positions": 256, **_COMMON}
+_NO_DROPOUT = {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "gpt2": ("GPT2Config", "GPT2LMHeadModel", _GPT2 | _NO_DROPOUT),
+    "llama": ("LlamaConfig", "LlamaForCausalLM", _LLAMA),
+    "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", _LLAMA),
+    "gemma": ("GemmaConfig", "GemmaForCausalLM", _LLAMA),
+    "mixtral": (
+        "MixtralConfig",
+        "MixtralForCausalLM",
+        _LLAMA | {"num_local_experts": 4, "num_experts_per_tok": 2},
+    ),
+}
+"""The names of a configuration and of a model in transformers, and the sizes."""
+
+
+@dataclass
+class Result:
+    """What differs, and what was unknown."""
+
+    rows: int = 0
+    """Logits of real tokens that differ between the whole batch and a piece of it."""
+    alone: int = 0
+    """... between a sequence padded on the right in the batch, and alone without padding."""
+    chunks: int = 0
+    """... between a prompt computed at once, and in chunks with a key-value cache."""
+    left: int = 0
+    """... between padding on the left and on the right: sums over keys then begin elsewhere, so
+    this is no promise."""
+    greedy: int = 0
+    sampled: int = 0
+    """Generated tokens that do."""
+    gradients: int = 0
+    """Gradients (and losses) that differ between two runs of one training step."""
+    unknown: dict[str, int] = field(default_factory=dict)
+    """What the block did not know, by name."""
+
+    @property
+    def invariant(self) -> bool:
+        """Whether everything that is promised holds."""
+        counts = self.rows, self.alone, self.chunks, self.greedy, self.sampled, self.gradients
+        return not (any(counts) or self.unknown)
+
+
+class Gumbel(LogitsProcessor):
+    """Noise that makes the largest score a sample of the softmax: a sequence's own, by its number
+    and the position. So it does not depend on the place in a batch, as that of ``multinomial``.
+    """
+
+    def __init__(self, sequences: Sequence[int]) -> None:
+        self.sequences = sequences
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        noise = []
+        for sequence in self.sequences:
+            seed = torch.Generator().manual_seed(1_000_003 * sequence + input_ids.shape[1])
+            uniform = torch.rand(scores.shape[-1], generator=seed, dtype=torch.float64)
+            noise.append(-(-uniform.clamp_(1e-12).log()).log())
+        return scores + torch.stack(noise).to(scores)
+
+
+def build(name: str, attention: str, dtype: Any = None) -> Any:
+    """A model of random weights on the GPU."""
+    config, model, sizes = MODELS[name]
+    transformers.logging.set_verbosity_error()
+    torch.manual_seed(0)
+    made = getattr(transformers, model)(getattr(transformers, config)(**sizes))
+    made.set_attn_implementation(attention)
+    return made.to("cuda", torch.bfloat16 if dtype is None else dtype).eval()
+
+
+def padded(side: str) -> tuple[Any, Any]:
+    """Sequences of several lengths, padded on one side: their tokens and mask."""
+    random = torch.Generator().manual_seed(1)
+    tokens = torch.randint(2, VOCABULARY, (BATCH, LENGTH), generator=random)
+    lengths = torch.randint(5, LENGTH + 1, (BATCH, 1), generator=random)
+    lengths[0] = LENGTH  # so that a piece is as long as the whole
+    place = torch.arange(LENGTH)[None]
+    mask = place < lengths if side == "right" else place >= LENGTH - lengths
+    return tokens.masked_fill(~mask, 0).cuda(), mask.long().cuda()
+
+
+def pieces(size: int) -> Iterator[slice]:
+    """The batch, cut into pieces of ``size``; the first and the last of them."""
+    starts = range(0, BATCH, size)
+    some = starts if len(starts) <= MOST else (*starts[: MOST // 2], *starts[-MOST // 2 :])
+    return (slice(start, start + size) for start in some)
+
+
+def check(name: str, attention: str, *, stock: bool = False, dtype: Any = None) -> Result:
+    """Runs a model in the block (or without, ``stock``), and compares."""
+    import ptxgen.torch
+
+    model = build(name, attention, dtype)
+    made: Any = contextlib.nullcontext() if stock else ptxgen.torch.batch_invariant()
+    result = Result()
+    with made as block:
+        with torch.no_grad():
+            logits = {}
+            for side in ("left", "right"):
+                tokens, mask = padded(side)
+                logits[side] = whole = _logits(model, tokens, mask)
+                for size in PIECES:
+                    for part in pieces(size):
+                        one = _logits(model, tokens[part], mask[part])
+                        result.rows += _differ(one, whole[part], mask[part].bool())
+            for i, length in list(enumerate(mask.sum(1).tolist()))[::4]:
+                one = _logits(model, tokens[i : i + 1, :length], mask[i : i + 1, :length])
+                result.alone += _differ(one[0], whole[i, :length])
+                result.left += _differ(logits["left"][i, LENGTH - length :], whole[i, :length])
+            result.chunks = _chunks(model, tokens[:1].expand(4, -1))
+            tokens, mask = padded("left")  # as generating wants it
+            for sampled in (False, True):
+                whole = _generated(model, tokens, mask, slice(0, BATCH), sampled)
+                for size in (1, 16):
+                    for part in pieces(size):
+                        one = _generated(model, tokens, mask, part, sampled)
+                        differ = int((one != whole[part]).sum())
+                        if sampled:
+                            result.sampled += differ
+                        else:
+                            result.greedy += differ
+        first, second = (_trained(model, tokens, mask) for _ in range(2))
+        result.gradients = sum(not torch.equal(*pair) for pair in zip(first, second, strict=True))
+    if not stock:
+        result.unknown = dict(block.unknown)
+    return result
+
+
+def _logits(model: Any, tokens: Any, mask: Any) -> Any:
+    places = (mask.cumsum(1) - 1).clamp(min=0)
+    return model(input_ids=tokens, attention_mask=mask, position_ids=places).logits
+
+
+def _differ(these: Any, those: Any, where: Any = None) -> int:
+    differ = (these != those).any(-1)
+    return int((differ if where is None else differ & where).sum())
+
+
+def _chunks(model: Any, tokens: Any) -> int:
+    """Rows of logits that differ between a prompt at once and in three chunks, the last of one."""
+    whole = model(input_ids=tokens).logits
+    found, cache = [], None
+    for chunk in tokens.split((LENGTH // 2, LENGTH - LENGTH // 2 - 1, 1), 1):
+        out = model(input_ids=chunk, past_key_values=cache, use_cache=True)
+        cache = out.past_key_values
+        found.append(out.logits)
+    return _differ(torch.cat(found, 1), whole)
+
+
+def _generated(model: Any, tokens: Any, mask: Any, part: slice, sampled: bool) -> Any:
+    processors = [Gumbel(range(BATCH)[part])] if sampled else []
+    return model.generate(
+        input_ids=tokens[part],
+        attention_mask=mask[part],
+        max_new_tokens=NEW,
+        min_new_tokens=NEW,
+        do_sample=False,
+        logits_processor=processors,
+    )[:, LENGTH:]
+
+
+def _trained(model: Any, tokens: Any, mask: Any) -> list[Any]:
+    model.zero_grad()
+    loss = model(input_ids=tokens, attention_mask=mask, labels=tokens).loss
+    loss.backward()
+    return [loss.detach(), *(p.grad.clone() for p in model.parameters())]
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--models", default=",".join(MODELS), help="(%(default)s)")
+    parser.add_argument("--attention", default=",".join(ATTENTION), help="(%(default)s)")
+    parser.add_argument("--stock", action="store_true", help="PyTorch's own kernels, too")
+    options = parser.parse_args()
+    if transformers is None or not torch.cuda.is_available():
+        print("This example needs PyTorch and an NVIDIA GPU, and transformers for its models.")
+        return
+    titles = ("rows", "alone", "chunks", "greedy", "sampled", "gradients", "unknown", "(left)")
+    print(f"{'model':10}{'attention':10}{'':8}" + "".join(f"{t:>10}" for t in titles))
+    good = True
+    for name in options.models.split(","):
+        for attention in options.attention.split(","):
+            for stock in (True, False) if options.stock else (False,):
+                r = check(name, attention, stock=stock)
+                counts = (*(r.rows, r.alone, r.chunks, r.greedy, r.sampled, r.gradients),
+                          *(len(r.unknown), r.left))  # fmt: skip
+                line = "".join(f"{count:10}" for count in counts)
+                print(f"{name:10}{attention:10}{'stock' if stock else 'ptxgen':8}{line}")
+                for each, count in r.unknown.items():
+                    print(f"    unknown: {each} {count}")
+                good = good and (stock or r.invariant)
+    print("no result depends on the batch" if good else "SOME RESULTS DEPEND ON THE BATCH")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""``ptxgen bench model``: a small Llama, stock and in ``ptxgen.torch.batch_invariant``.
+
+Plain PyTorch with random weights, so it runs wherever torch does. Before
+anything is timed, rows of logits and tokens of another batch size are compared, bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ptxgen.bench import measure, results
+from ptxgen.cli.ui import emit, table
+from ptxgen.errors import PtxgenError
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is computed."""
+
+    layers: int = 8
+    hidden: int = 2048
+    heads: int = 32
+    kv_heads: int = 8
+    inner: int = 5632
+    vocabulary: int = 32000
+    batch: int = 32
+    length: int = 200
+    new: int = 24
+    dtype: str = "bf16"
+    attention: str = "eager"
+    """Written out in products and softmax, or "sdpa", one operator."""
+
+
+class Llama:
+    """Weights, and the passes that read them: RMS norm, rotary positions, grouped heads, SwiGLU."""
+
+    def __init__(self, torch: Any, shape: Shape) -> None:
+        self.torch, self.shape = torch, shape
+        random = torch.Generator(device="cuda").manual_seed(0)
+        dtype = measure.torch_dtype(torch, shape.dtype)
+
+        def weight(n: int, k: int) -> Any:
+            values = torch.randn(n, k, device="cuda", generator=random)
+            return (values * k**-0.5).to(dtype)
+
+        h, width = shape.hidden, shape.hidden // shape.heads
+        kv = shape.kv_heads * width
+        self.width = width
+        self.embedding = weight(shape.vocabulary, h) * h**0.5
+        self.head = weight(shape.vocabulary, h)
+        ones = torch.ones(h, device="cuda", dtype=dtype)
+        self.norm = ones
+        self.layers = [
+            {
+                "norm": ones,
+                "q": weight(h, h),
+                "k": weight(kv, h),
+                "v": weight(kv, h),
+                "o": weight(h, h),
+                "norm2": ones,
+                "gate": weight(shape.inner, h),
+                "up": weight(shape.inner, h),
+                "down": weight(h, shape.inner),
+            }
+            for _ in range(shape.layers)
+        ]
+        powers = torch.arange(0, width, 2, device="cuda") / width
+        self.frequencies = 10000.0**-powers
+
+    def _rms(self, x: Any, weight: Any) -> Any:
+        wide = x.float()
+        wide = wide * self.torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return weight * wide.to(x.dtype)
+
+    def _rotated(self, x: Any, cos: Any, sin: Any) -> Any:
+        a, b = x.chunk(2, -1)
+        return x * cos + self.torch.cat((-b, a), -1) * sin
+
+    def __call__(self, tokens: Any, cache: list[Any] | None = None) -> Any:
+        """Logits [batch, length, vocabulary]; keys and values are appended to ``cache``."""
+        torch, s = self.torch, self.shape
+        functional = torch.nn.functional
+        x = functional.embedding(tokens, self.embedding)
+        batch, length = tokens.shape
+        past = cache[0][0].shape[2] if cache else 0
+        at = torch.arange(past, past + length, device="cuda")
+        angles = at[:, None] * self.frequencies[None]
+        angles = torch.cat((angles, angles), -1)
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        keys = torch.arange(past + length, device="cuda")
+        mask = torch.where(keys[None] <= at[:, None], 0.0, float("-inf")).to(x.dtype)
+        groups = s.heads // s.kv_heads
+        for i, w in enumerate(self.layers):
+            y = self._rms(x, w["norm"])
+            q, k, v = (
+                functional.linear(y, w[n]).unflatten(-1, (-1, self.width)).transpose(1, 2)
+                for n in "qkv"
+            )
+            q, k = self._rotated(q, cos, sin), self._rotated(k, cos, sin)
+            if cache is not None:
+                if past:
+                    k, v = (torch.cat(pair, 2) for pair in zip(cache[i], (k, v), strict=True))
+                    cache[i] = k, v
+                else:
+                    cache.append((k, v))
+            if s.attention == "sdpa":
+                fused = functional.scaled_dot_product_attention
+                y = fused(q, k, v, is_causal=length > 1, enable_gqa=True)
+            else:
+                k, v = (t.repeat_interleave(groups, 1) for t in (k, v))
+                scores = q @ k.transpose(-1, -2) * self.width**-0.5 + mask
+                weights = torch.softmax(scores, -1, dtype=torch.float32).to(x.dtype)
+                y = weights @ v
+            y = y.transpose(1, 2).reshape(batch, length, -1)
+            x = x + functional.linear(y, w["o"])
+            y = self._rms(x, w["norm2"])
+            gate = functional.silu(functional.linear(y, w["gate"]))
+            x = x + functional.linear(gate * functional.linear(y, w["up"]), w["down"])
+        return functional.linear(self._rms(x, self.norm), self.head)
+
+    def generate(self, tokens: Any, count: int) -> tuple[Any, Any]:
+        """``count`` greedy tokens after ``tokens``, [batch, count], and the logits of the first
+        sequence that they were chosen by, [count, vocabulary].
+        """
+        cache: list[Any] = []
+        found, first = [], []
+        logits = self(tokens, cache)[:, -1]
+        for _ in range(count):
+            token = logits.argmax(-1, keepdim=True)
+            found.append(token)
+            first.append(logits[0])
+            logits = self(token, cache)[:, -1]
+        return self.torch.cat(found, 1), self.torch.stack(first)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to compute: ms of a forward pass and of a generated token, and what changes when
+    there are fewer sequences: positions of the forward pass, and generated tokens of the first
+    sequence, whose logits have other bits, and tokens that are others.
+    """
+
+    name: str
+    forward_ms: float
+    token_ms: float
+    tokens_per_second: float
+    positions: int
+    logits: int
+    tokens: int
+
+
+def blocks(torch: Any) -> dict[str, Callable[[], Any]]:
+    """The ways: stock, ours, and Thinking Machines' mode where it is installed."""
+    import ptxgen.torch
+
+    found: dict[str, Callable[[], Any]] = {
+        "stock": contextlib.nullcontext,
+        "ptxgen": ptxgen.torch.batch_invariant,
+    }
+    with contextlib.suppress(ImportError):
+        from batch_invariant_ops import set_batch_invariant_mode
+
+        found["batch_invariant_ops"] = set_batch_invariant_mode
+    return found
+
+
+def _ms(torch: Any, work: Callable[[], Any]) -> float:
+    """The time of a run, host included."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def rows(torch: Any, shape: Shape, count: int = 7) -> list[Row]:
+    """Checks each way, then times them in turns; medians."""
+    model = Llama(torch, shape)
+    random = torch.Generator(device="cuda").manual_seed(1)
+    tokens = torch.randint(
+        shape.vocabulary, (shape.batch, shape.length), device="cuda", generator=random
+    )
+    ways = blocks(torch)
+    differ = {}
+    times: dict[tuple[str, str], list[float]] = {}
+    works: dict[str, Callable[[], Any]] = {
+        "forward": lambda: model(tokens),
+        "prefill": lambda: model(tokens, []),
+        "all": lambda: model.generate(tokens, shape.new),
+    }
+    with torch.no_grad():
+        for name, block in ways.items():
+            with block():
+                differ[name] = _differ(model, tokens, shape.new)
+        for turn in range(count + 1):
+            for name, block in ways.items():
+                with block():
+                    for what, work in works.items():
+                        taken = _ms(torch, work)
+                        if turn:  # the first is to warm up
+                            times.setdefault((name, what), []).append(taken)
+    found = []
+    for name in ways:
+        forward, prefill, all_ = (statistics.median(times[name, what]) for what in works)
+        speed = 1e3 * shape.batch * shape.length / forward
+        token = (all_ - prefill) / shape.new
+        found.append(Row(name, forward, token, speed, *differ[name]))
+    return found
+
+
+def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:
+    """What :class:`Row` says of fewer sequences."""
+    fewer = sorted({1, 2, len(tokens) // 2} - {0})
+    whole = model(tokens)
+    positions = sum(int((model(tokens[:m]) != whole[:m]).any(-1).sum()) for m in fewer)
+    del whole
+    chosen, logits = model.generate(tokens, count)
+    steps = others = 0
+    for m in fewer:
+        one, those = model.generate(tokens[:m], count)
+        steps += int((those != logits).any(-1).sum())
+        others += int((one[0] != chosen[0]).sum())
+    return positions, steps, others
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench model",
+        description="Times a small Llama of random weights: stock PyTorch, in "
+        "ptxgen.torch.batch_invariant(), and in batch_invariant_ops' mode where it is installed.",
+    )
+    default = Shape()
+    for name in ("layers", "batch", "length", "new"):
+        parser.add_argument(f"--{name}", type=int, default=getattr(default, name))
+    parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), default=default.dtype)
+    parser.add_argument("--attention", choices=("eager", "sdpa"), default=default.attention)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write a row per way here")
+    options = parser.parse_args(argv)
+    torch = measure.require_torch()
+    measure.warm_up(torch)
+    names = ("layers", "batch", "length", "new", "dtype", "attention")
+    shape = Shape(**{name: getattr(options, name) for name in names})
+    found = rows(torch, shape)
+    if options.json:
+        surroundings = measure.environment(torch, measure.limits(torch), seed=0)
+        results.write_records(options.json, results.records(found, surroundings))
+    stock = found[0]
+    lines = [
+        (r.name, f"{r.forward_ms:.2f}", f"{r.forward_ms / stock.forward_ms:.2f}",
+         f"{r.token_ms:.2f}", f"{r.token_ms / stock.token_ms:.2f}", f"{r.tokens_per_second:.0f}",
+         str(r.positions), str(r.logits), str(r.tokens))
+        for r in found
+    ]  # fmt: skip
+    header = (
+        *("way", "forward ms", "/ stock", "ms a token", "/ stock", "tokens/s"),
+        *("positions that differ", "steps", "tokens"),
+    )
+    emit(table(lines, header))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

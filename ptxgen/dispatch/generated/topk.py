@@ -1,0 +1,17 @@
+"""Dispatch of topk: topk.
+
+Generated from ptxgen.tiles.TABLES["topk"]; do not edit.
+Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+
+def candidates(
+    arch: str, rows: int, cols: int, sms: int, time: Time
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    # 0: a CTA a row
+    yield Candidate(0.0, Choice(0, ("topk_bf16_694e50",), (rows,), ()))

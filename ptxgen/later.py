@@ -1,0 +1,30 @@
+"""Names of a module that are loaded when they are first used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def later(
+    module: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a module whose names have ``homes``.
+
+    A home is "package.module:name", or "package.module" for the module itself.
+    """
+
+    def load(name: str) -> Any:
+        from pkgutil import resolve_name
+
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        value = resolve_name(homes[name])
+        setattr(sys.modules[module], name, value)  # the next look-up is an ordinary one
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[module]), *homes})
+
+    return load, names

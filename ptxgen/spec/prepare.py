@@ -1,0 +1,51 @@
+"""What kernels have in common that bring operands into another form, in scratch memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from ptxgen.expr import Expr, all_of
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, WARP, KernelSpec, check
+
+
+class PreparingSpec(KernelSpec):
+    """A kernel whose threads bring ``turns`` pieces each, CTA by CTA."""
+
+    cta_threads: int
+    turns: int
+
+    prepares: ClassVar[bool] = True
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "cta_threads": "threads of a CTA",
+    }
+
+    def check_threads(self) -> None:
+        """SpecError for parts of warps, no turns, or an unknown architecture."""
+        name = self.name
+        check(self.cta_threads % WARP == 0, name, "whole warps", self.cta_threads, WARP)
+        check(self.turns >= 1, name, "turns", self.turns, ">= 1")
+        check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
+
+    @property
+    def threads(self) -> int:
+        return self.cta_threads
+
+    @property
+    def slots(self) -> int:
+        """CTAs of an SM."""
+        return 2048 // self.threads
+
+    @property
+    def shared_bytes(self) -> int:
+        return 0
+
+    @property
+    def requires(self) -> Expr:
+        return all_of(size <= SCRATCH_MAX for size in self.scratch.values())
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        reach = (self.grid + 1) * (self.threads * self.turns)
+        return (("first + TURNS * THREADS", reach, INDEX_MAX),)

@@ -1,0 +1,100 @@
+"""What :class:`ptxgen.torch.batch_invariant` leaves alone, and why that is right.
+
+By rule, from an operator's schema and tags: views, pointwise functions, factories. Then one list
+of others, with the reason for each group. What is in neither, nor served, is unknown.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import torch
+
+MOVES = "values are moved, none is computed"
+EXACT = "exact: no rounding depends on an order"
+POINTWISE = "an element of the result depends on one place of the arguments"
+WHOLE = "a value of the whole batch, added in one order"
+PIECES = "made of operators that are seen one by one"
+VIEW = "a view"
+FACTORY = "made of no tensor"
+HOST = "says something about a tensor, computes nothing"
+
+REASONS: Final[dict[str, str]] = {
+    MOVES: """
+        _chunk_cat _foreach_copy_ _local_scalar_dense _pin_memory _resize_output_ _stack _to_copy
+        arange cat channel_shuffle clone complex constant_pad_nd copy_ embedding eye fill_ flip
+        gather im2col index index_copy index_copy_ index_fill_ index_select linspace logspace
+        masked_fill_ masked_scatter_ masked_select max_unpool2d max_unpool3d narrow_copy
+        native_channel_shuffle nonzero nonzero_static pixel_shuffle pixel_unshuffle range
+        reflection_pad1d reflection_pad2d reflection_pad3d repeat_interleave replication_pad1d
+        replication_pad2d replication_pad3d resize_ roll set_ split_with_sizes_copy take tril tril_
+        triu triu_ upsample_nearest1d upsample_nearest2d upsample_nearest3d where
+        _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d zero_ scatter
+        scatter_
+    """,
+    EXACT: """
+        _aminmax _cummax_helper _cummin_helper _unique _unique2 all amax amin aminmax any argmax
+        argmin bucketize count_nonzero equal histc isin max min searchsorted
+        unique_consecutive unique_dim unique_dim_consecutive
+    """,
+    POINTWISE: """
+        _add_relu _add_relu_ _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_
+        _fused_adagrad_ _fused_adam_ _fused_adamw_ _fused_sgd_
+        _prelu_kernel _prelu_kernel_backward addr binary_cross_entropy_backward copysign_ elu
+        elu_backward eq_ floor_divide floor_divide_ gcd_ ge_ gelu gelu_ gelu_backward glu
+        glu_backward glu_backward_jvp glu_jvp gt_ hardshrink hardshrink_backward hardsigmoid
+        hardsigmoid_backward hardswish hardswish_ hardswish_backward hardtanh hardtanh_backward
+        heaviside_ huber_loss_backward lcm_ le_ leaky_relu leaky_relu_backward linalg_cross
+        log_sigmoid_backward log_sigmoid_forward lt_ mish mish_ mish_backward mse_loss_backward ne_
+        nll_loss_backward nll_loss2d_backward polar rsub smooth_l1_loss_backward softplus
+        softplus_backward softshrink softshrink_backward threshold threshold_ threshold_backward
+    """,
+    PIECES: "mse_loss smooth_l1_loss huber_loss binary_cross_entropy",
+    WHOLE: "nll_loss_forward",
+    HOST: "_assert_async _functional_assert_async _fused_sdp_choice is_set_to record_stream",
+}
+"""Operators by the reason why they need no serving: all overloads."""
+
+FOREACH_SUMS: Final = {"_foreach_norm", "_foreach_powsum"}
+"""The operators on lists of tensors that add elements up; the others are pointwise."""
+
+ADDING: Final = {
+    "scatter.reduce",
+    "scatter.value_reduce",
+    "scatter_.reduce",
+    "scatter_.value_reduce",
+}
+"""Overloads that are unlike the others of their name: they add. So do their ``out=`` forms."""
+
+
+@cache
+def _listed() -> dict[str, str]:
+    return {name: reason for reason, names in REASONS.items() for name in names.split()}
+
+
+def overload(name: str) -> Any:
+    """The operator of a name such as ``aten::sum.dim_IntList``; None if Python cannot call it."""
+    space, _, rest = name.partition("::")
+    packet, _, which = rest.partition(".")
+    found = getattr(getattr(torch.ops, space), packet, None)
+    return None if found is None else getattr(found, which or "default", None)
+
+
+@cache
+def reason(op: Any) -> str | None:
+    """Why an operator needs no serving; None if it may."""
+    schema, packet = op._schema, op.overloadpacket.__name__
+    if torch.Tag.nondeterministic_seeded in op.tags and packet != "_fused_sdp_choice":
+        return None  # random numbers are drawn by their place
+    if f"{packet}.{schema.overload_name.removesuffix('_out')}" in ADDING:
+        return None
+    if torch.Tag.pointwise in op.tags:
+        return POINTWISE
+    if packet.startswith("_foreach_") and packet not in FOREACH_SUMS:
+        return POINTWISE
+    if any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns):
+        return VIEW
+    if not any("Tensor" in str(a.type) for a in schema.arguments if a.name != "out"):
+        return FACTORY
+    return _listed().get(packet)

@@ -1,0 +1,136 @@
+"""The problems of kernels that reduce columns, move with indices, scan and select."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from bits import operand, same_bits
+from interp_launch import SEED
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.numerics.columns import REDUCTIONS
+from ptxgen.ops.columns import reduce_columns
+from ptxgen.ops.moves import CALLS
+from ptxgen.reference.columns import reduce_columns as columns_oracle
+from ptxgen.spec.columns import FORMULAS
+from ptxgen.tiles import SPECS, TABLES
+
+
+def numbers(rng, shape, dtype, kind="normal"):
+    """Of a dtype by its short name; integers of all bits."""
+    if dtype in ("i32", "i64"):
+        kinds = {"i32": np.int32, "i64": np.int64}
+        limits = np.iinfo(kinds[dtype])
+        return rng.integers(limits.min, limits.max, shape, kinds[dtype], endpoint=True)
+    return operand(rng, shape, kind, dtype)
+
+
+def agree(got, expected, **where):
+    """All results have the oracle's bits."""
+    got, expected = ((x if isinstance(x, tuple) else (x,)) for x in (got, expected))
+    for a, b in zip(got, expected, strict=True):
+        same_bits(a, b, seed=SEED, **where)
+
+
+def check_columns(route, how, shape, kind, device):
+    """A reduction of [OUTER, N, INNER], bf16, by a route."""
+    rng = np.random.default_rng([SEED, *shape])
+    arguments = []
+    for name, of in REDUCTIONS[how].kinds.items():
+        own = shape if how.endswith("columns") else shape[:2] if of == "column" else shape
+        arguments.append(operand(rng, own, kind, "bf16" if of == "element" else "f32"))
+        assert name
+    with ptxgen.use_device(device):
+        got = reduce_columns(how, *arguments, kernel=route)
+    agree(got, columns_oracle(how, *arguments), spec=route, what=f"{how} {shape} {kind}")
+
+
+def columns(name):
+    """A few columns, short of a leaf and beyond a branch; and rows that are no whole groups."""
+    route = next(r.name for r in _routes("columns") if r.kernels[0].name == name)
+    (how,) = (h for h in REDUCTIONS if SPECS[name].dtype.startswith(h))
+    assert SPECS[name].dtype in FORMULAS
+    shapes = [((2, 1100, 16), "wide"), ((1, 33 * 1024 + 9, 8), "normal")]
+    if how != "sum_columns" or "whole" in name:
+        shapes = [((2, 1100, 16), "wide"), ((1, 45, 24), "special")]
+    return [functools.partial(check_columns, route, how, *shape) for shape in shapes]
+
+
+def _routes(*key):
+    return [r.of(d) for d in TABLES[key].dtypes for r in TABLES[key].routes]
+
+
+def check_gather(route, rows, width, device):
+    """Rows that are read, some of them missing."""
+    rng = np.random.default_rng([SEED, rows, width])
+    x = operand(rng, (7, width), "special", "bf16")
+    which = rng.integers(-1, 8, rows)
+    with ptxgen.use_device(device):
+        got = CALLS["embedding"](x, which, None, None, (None, route))
+    same_bits(got, reference.embedding(x, which), seed=SEED, spec=route, what=f"{rows} {width}")
+
+
+def gather(name):
+    """A row shorter than a turn, and one of several; kernels of few bytes take any."""
+    few = 16 // SPECS[name].width
+    return [
+        functools.partial(check_gather, name, *shape) for shape in ((9, 8 // few * 3), (3, 3000))
+    ]
+
+
+def check_cumsum(route, shape, kind, exclusive, reverse, device):
+    """Prefix sums."""
+    x = operand(np.random.default_rng([SEED, *shape]), shape, kind, "bf16")
+    with ptxgen.use_device(device):
+        got = ptxgen.cumsum(x, exclusive=exclusive, reverse=reverse, kernel=route)
+    expected = reference.cumsum(x, exclusive=exclusive, reverse=reverse)
+    same_bits(got, expected, seed=SEED, spec=route, what=f"{shape} {kind} {exclusive} {reverse}")
+
+
+def scan(name):
+    """Several chunks of a warp, by vectors and not, and more rows than warps."""
+    longest = 256 * SPECS[name].share
+    cases = [
+        ((2, longest + 264), "wide", False, False),
+        ((2, longest + 3), "normal", True, True),
+        ((9, 5), "special", False, True),
+        ((1, 256), "wide", True, False),
+    ]
+    return [functools.partial(check_cumsum, name, *case) for case in cases]
+
+
+def check_topk(route, shape, k, largest, device):
+    """Rows of few different numbers, so that many are equal."""
+    rng = np.random.default_rng([SEED, *shape])
+    x = operand(rng, shape, "special", "bf16")
+    x[:, ::3] = rng.choice(x[0], x[:, ::3].shape)
+    with ptxgen.use_device(device):
+        got = ptxgen.topk(x, k, largest=largest, kernel=route)
+    agree(got, reference.topk(x, k, largest=largest), spec=route, what=f"{shape} {k}")
+
+
+def topk(name):
+    """One, all, and a few of a row of several tiles."""
+    cases = [((2, 1), 1, True), ((2, 45), 45, False), ((1, 4100), 300, True)]
+    return [functools.partial(check_topk, name, *case) for case in cases]
+
+
+def check_sample(route, shape, options, device):
+    """Draws."""
+    x = operand(np.random.default_rng([SEED, *shape]), shape, "normal", "bf16")
+    with ptxgen.use_device(device):
+        got = ptxgen.sample(x, seed=SEED, offset=3, kernel=route, **options)
+    expected = reference.sample(x, seed=SEED, offset=3, **options)
+    same_bits(got, expected, seed=SEED, spec=route, what=f"{shape} {options}")
+
+
+def sample(name):
+    """The largest, and draws from all and from few."""
+    cases = [
+        ((3, 45), {}),
+        ((2, 4100), {"temperature": 0.8}),
+        ((2, 600), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
+    ]
+    return [functools.partial(check_sample, name, *case) for case in cases]

@@ -1,0 +1,160 @@
+"""Gather, embedding, sums into rows and prefix sums, against their oracles; what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bits import same_bits
+from moves_cases import numbers
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
+from ptxgen.ops.moves import CALLS
+from ptxgen.reference.rowwise import reduce
+from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.tiles import TABLES
+
+DTYPES = ("bf16", "f16", "f32", "f64", "i32", "i64")
+
+
+@pytest.fixture(autouse=True)
+def device():
+    with ptxgen.use_device(CpuDevice()):
+        yield
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_are_read_and_added(dtype):
+    rng = np.random.default_rng(1)
+    for rows, width, count, kind in (
+        (10, 16, 40, np.int32),
+        (3, 5, 9, np.int64),
+        (5, 1, 1, np.int64),
+    ):
+        x = numbers(rng, (rows, width), dtype, "special")
+        dy = numbers(rng, (count, width), dtype)
+        which = rng.integers(0, rows, count).astype(kind)
+        same_bits(ptxgen.embedding(x, which), x[which])
+        which[which == 1] = 0
+        got = ptxgen.embedding_backward(dy, which, rows, padding_idx=-1)
+        same_bits(got, reference.embedding_backward(dy, which, rows, padding_idx=rows - 1))
+        assert not got[rows - 1].any() and not got[1].any()
+        expected = reference.index_add(x, which, dy)
+        same_bits(ptxgen.index_add(x, which, dy), expected)
+        assert ptxgen.index_add(x, which, dy, out=x) is x
+        same_bits(x, expected)
+
+
+def test_slices_along_any_axis():
+    rng = np.random.default_rng(2)
+    x = numbers(rng, (3, 7, 8), "f32")
+    which = rng.integers(0, 3, (2, 5))
+    for axis in (0, 1, -1):
+        got = ptxgen.gather(x, which, axis)
+        same_bits(got, np.take(x, which, axis))
+        same_bits(reference.gather(x, which, axis), got)
+    assert ptxgen.gather(x, np.zeros(0, np.int32), 1).shape == (3, 0, 8)
+
+
+@pytest.mark.parametrize("route", [r.name for r in TABLES[("scatter",)].routes])
+def test_many_of_one_index(route):
+    """More than a leaf of one index, several sorted blocks, and indices that no row has."""
+    rng = np.random.default_rng(3)
+    merged = "sort_+" in route
+    for count, width in ((1500, 24), (4500, 3 if "_0_" in route else 8))[: 1 + merged]:
+        dy = numbers(rng, (count, width), "bf16", "wide")
+        which = rng.integers(-2, 72, count)
+        which[rng.random(count) < 0.5] = 33
+        got = CALLS["embedding_backward"](dy, which, None, None, (70, None, route))
+        same_bits(got, reference.embedding_backward(dy, which, 70), spec=route)
+
+
+def test_a_row_of_contributions_is_a_row():
+    """Contract scatter/1 by its own words: ascending by position, as rows/1 adds a row."""
+    rng = np.random.default_rng(4)
+    dy = numbers(rng, (300, 4), "f32", "wide")
+    which = rng.integers(0, 2, 300)
+    got = ptxgen.embedding_backward(dy, which, 2)
+    for row in range(2):
+        mine = np.ascontiguousarray(dy[which == row].T)
+        same_bits(got[row], reduce("sum", mine)[:, 0])
+    permuted = np.concatenate([np.flatnonzero(which == 1), np.flatnonzero(which == 0)])
+    same_bits(ptxgen.embedding_backward(dy[permuted], which[permuted], 2), got)
+
+
+def test_nothing_to_add():
+    x, none = np.full((5, 8), -0.0, np.float32), np.zeros(0, np.int64)
+    assert not np.signbit(ptxgen.embedding_backward(x[:0], none, 5)).any()
+    same_bits(ptxgen.index_add(x, none, x[:0]), x + np.float32(0))
+    assert ptxgen.embedding_backward(x[:, :0], np.zeros(5, np.int64), 3).shape == (3, 0)
+
+
+def test_indices_out_of_range():
+    x, which = np.ones((4, 8), np.float32), np.array([0, 4])
+    for call in (
+        lambda: ptxgen.embedding(x, which),
+        lambda: ptxgen.gather(x, which),
+        lambda: ptxgen.embedding_backward(x[:2], which, 4),
+        lambda: ptxgen.index_add(x, -which, x[:2]),
+    ):
+        with pytest.raises(IndexRangeError, match=r"has an index -?4; takes 0 \.\. 3"):
+            call()
+    with pytest.raises(IndexRangeError, match="padding_idx is 4"):
+        ptxgen.embedding_backward(x[:2], which[:1].repeat(2), 4, padding_idx=4)
+    # Unknown without waiting: zeros are read, and nothing is added.
+    same_bits(
+        CALLS["embedding"](x, which, None, None, (None, None)), x[:2] * np.float32([[1], [0]])
+    )
+    got = CALLS["embedding_backward"](x[:2], which, None, None, (4, None, None))
+    same_bits(got, x * np.array([[1], [0], [0], [0]], np.float32))
+
+
+def test_what_is_refused():
+    x, which = np.ones((4, 8), np.float32), np.array([0, 3])
+    with pytest.raises(DtypeError, match="indices has dtype float32; takes int32 or int64"):
+        ptxgen.embedding(x, np.ones(2, np.float32))
+    with pytest.raises(DtypeError, match="dy has dtype int16"):
+        ptxgen.embedding_backward(x[:2].astype(np.int16), which, 4)
+    with pytest.raises(DtypeError, match="source has dtype float64; takes that of x, float32"):
+        ptxgen.index_add(x, which, x[:2].astype(np.float64))
+    with pytest.raises(ShapeError, match="axis is 2"):
+        ptxgen.gather(x, which, 2)
+    with pytest.raises(ShapeError, match=r"dy has shape|indices has shape"):
+        ptxgen.embedding_backward(x, which, 4)
+    with pytest.raises(OptionError, match="rows is -1"):
+        CALLS["embedding_backward"](x[:2], which, None, None, (-1, None, None))
+    with pytest.raises(ShapeError, match="out shares memory with source"):
+        ptxgen.index_add(x, which, x[:2], out=x)
+
+
+# -- prefix sums ------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_prefix_sums(dtype):
+    rng = np.random.default_rng(5)
+    for shape, kind in (((3, 5), "special"), ((2, 300), "wide"), ((2, 3, 1), "normal")):
+        for exclusive in (False, True):
+            for reverse in (False, True):
+                x = numbers(rng, shape, dtype, kind)
+                got = ptxgen.cumsum(x, exclusive=exclusive, reverse=reverse)
+                same_bits(got, reference.cumsum(x, exclusive=exclusive, reverse=reverse))
+
+
+def test_a_prefix_depends_on_what_is_before_it():
+    x = numbers(np.random.default_rng(6), (1, 1100), "f32", "wide")
+    whole = ptxgen.cumsum(x)
+    for n in (1, 256, 257, 1000):
+        same_bits(ptxgen.cumsum(x[:, :n]), whole[:, :n])
+    same_bits(ptxgen.cumsum(x[:, ::-1].copy())[:, ::-1], ptxgen.cumsum(x, reverse=True))
+    n = np.arange(600, dtype=np.int64)[None]
+    same_bits(ptxgen.cumsum(n, exclusive=True), np.cumsum(n, axis=1) - n)
+
+
+def test_prefix_sums_in_place_and_of_nothing():
+    x = numbers(np.random.default_rng(7), (2, 40), "bf16")
+    expected = reference.cumsum(x)
+    assert ptxgen.cumsum(x, out=x) is x
+    same_bits(x, expected)
+    assert ptxgen.cumsum(np.zeros((2, 0), np.float32)).shape == (2, 0)
+    with pytest.raises(DtypeError, match="x has dtype int16"):
+        ptxgen.cumsum(np.ones(3, np.int16))

@@ -1,0 +1,253 @@
+"""Operations over rows: bits of every operation and kernel on the CPU device, semantics, errors."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+import numpy as np
+import pytest
+from bits import same_bits
+from ml_dtypes import bfloat16
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics.rowops import CALLED, LONG, SHORT, TABLE, formula
+from ptxgen.ops import rowcalls
+from ptxgen.ops.rowwise import OPS, run
+from ptxgen.reference.rowops import compute
+from ptxgen.reference.rowwise import reduce
+from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec.rowwise import Plan, held, way
+
+SEED = 77
+SOFTMAX = "softmax x=bf16 > bf16"
+
+
+@functools.cache
+def device():
+    return CpuDevice()
+
+
+def arrays(name, shape, dtype, kind="normal"):
+    """Arguments of an operation: rows of ``shape``, all that are optional too."""
+    rng = np.random.default_rng([SEED, *shape])
+    row, found = TABLE[name], []
+    for argument, of in row.arrays.items():
+        size = {"element": shape, "row": shape[:1], "column": shape[1:]}[of]
+        if argument in row.integers:
+            found.append(rng.integers(-1, shape[1] + 1, size))
+            continue
+        values = rng.standard_normal(size) * 3
+        if kind == "special" and of == "element":
+            odd = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40])
+            values = np.where(rng.random(size) < 0.01, rng.choice(odd, size), values)
+            values[0], values[-1] = -np.inf, 2.0
+        wide = np.float64 if dtype == np.float64 else np.float32
+        with np.errstate(all="ignore"):
+            found.append(values.astype(wide if of == "row" else dtype))
+    return found
+
+
+def call(name, given, kernel=None):
+    row = TABLE[name]
+    options = (o.default for o in row.signature.options.values())
+    with ptxgen.use_device(device()):
+        return run(name)(*given, *[None] * len(row.results), None, (*options, kernel))
+
+
+def check(name, given, kernel=None):
+    got, expected = call(name, given, kernel), compute(name, *given)
+    pairs = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
+    for one, other in pairs:
+        same_bits(one, other, seed=SEED, spec=kernel or name, what=f"{name} {given[0].shape}")
+
+
+NATIVE = {"float32": np.float32, "bfloat16": bfloat16, "float16": np.float16}
+NATIVE |= {"float64": np.float64, "int32": np.int32, "int64": np.int64}
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_every_operation_returns_the_bits_of_its_oracle(name):
+    """Rows of more than a leaf, with a tail, some elements being special."""
+    taken = [d for d in TABLE[name].dtypes if d != "bool"]
+    dtype = NATIVE[LONG[taken[sorted(TABLE).index(name) % len(taken)]]]
+    check(
+        name, arrays(name, (3, 1032), dtype, "special" if dtype in (bfloat16, np.float32) else "")
+    )
+
+
+def test_the_order_of_a_sum_is_the_contracts():
+    """Written again, number by number: leaves, lanes and branches."""
+    rng = np.random.default_rng(SEED)
+    for n in (0, 1, 9, 257, 1024, 1025, 5000, 33 * 1024 + 3):
+        x = (rng.standard_normal(n) * 2.0 ** rng.integers(-20, 20, n)).astype(np.float32)
+        total = np.float32(0)
+        for branch_at in range(0, n, 32 * 1024):
+            branch = np.float32(0)
+            for leaf_at in range(branch_at, min(branch_at + 32 * 1024, n), 1024):
+                lanes = [np.float32(0)] * 32
+                for j in range(leaf_at, min(leaf_at + 1024, n)):
+                    lanes[(j - leaf_at) // 8 % 32] += x[j]
+                while len(lanes) > 1:
+                    lanes = [a + b for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
+                branch += lanes[0]
+            total += branch
+        assert reduce("sum", x[None])[0, 0] == total
+
+
+def test_extremes_and_their_first_index():
+    x = np.array([[1, 3, 3, -2], [-np.inf] * 4, [0.0, -0.0, 0.0, -0.0], [5, np.nan, 7, np.nan]])
+    x = x.astype(np.float32)
+    with ptxgen.use_device(device()):
+        assert list(ptxgen.argmax(x, -1)) == [1, 0, 0, 1] == list(np.argmax(x, -1))
+        assert list(ptxgen.argmin(x, -1)) == [3, 0, 0, 1] == list(np.argmin(x, -1))
+        largest = ptxgen.amax(x, -1)
+    assert largest[0] == 3 and largest[1] == -np.inf and np.isnan(largest[3])
+    assert largest[2] == 0 and not np.signbit(largest[2])
+
+
+def test_softmax_and_losses_are_what_they_are_called():
+    """Beside f64; a few roundings, each within an ulp of f32, are far below the bound."""
+    rng = np.random.default_rng(SEED)
+    x = rng.standard_normal((7, 500)).astype(np.float32) * 4
+    wide = x.astype(np.float64)
+    e = np.exp(wide - wide.max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    assert np.allclose(reference.softmax(x), p, rtol=2e-6, atol=0)
+    assert np.allclose(reference.log_softmax(x), np.log(p), rtol=2e-6, atol=2e-6)
+    target = rng.integers(0, 500, 7)
+    target[2], target[3] = -100, 500
+    losses = -np.log(p[np.arange(7), target % 500])
+    losses[2:4] = 0
+    found = reference.cross_entropy(x, target, reduction="none")
+    assert np.allclose(found, losses, rtol=2e-6, atol=2e-6)
+    assert np.isclose(reference.cross_entropy(x, target), losses.sum() / 6, rtol=2e-6)
+    assert reference.cross_entropy(x, np.full(7, -100)) == 0
+    smooth = reference.cross_entropy(x[:1], target[:1], label_smoothing=0.1)
+    even = -np.log(p[0]).mean()
+    assert np.isclose(smooth, 0.9 * losses[0] + 0.1 * even, rtol=4e-6)
+
+
+def test_far_elements_of_a_row_are_zero_not_noise():
+    found = reference.softmax(np.array([[0, -87, -88.5, -1e30, -np.inf]], np.float32))
+    assert found[0, 1] > 0 and not found[0, 2:].any()
+    assert np.isnan(reference.softmax(np.full((1, 3), -np.inf, np.float32))).all()
+
+
+def test_norms_are_what_they_are_called():
+    rng = np.random.default_rng(SEED)
+    x, w, b = (rng.standard_normal(s).astype(np.float32) for s in ((5, 300), (300,), (300,)))
+    wide = x.astype(np.float64)
+    rms = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-6) * w
+    assert np.allclose(reference.rms_norm(x, w), rms, rtol=2e-6, atol=1e-6)
+    d = wide - wide.mean(-1, keepdims=True)
+    layer = d / np.sqrt((d**2).mean(-1, keepdims=True) + 1e-5) * w + b
+    assert np.allclose(reference.layer_norm(x, w, b), layer, rtol=1e-5, atol=3e-6)
+    assert np.allclose(reference.var(x, -1), wide.var(-1, ddof=1), rtol=2e-6)
+    short = x.astype(bfloat16)
+    out, total = reference.rms_norm(short, residual=short)
+    assert (total == short + short).all() and (out == reference.rms_norm(total)).all()
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 2), (1, 2)])
+def test_axes(axis):
+    x = np.random.default_rng(SEED).standard_normal((3, 4, 40)).astype(np.float32)
+    with ptxgen.use_device(device()):
+        for name in ("sum", "var"):
+            for keepdims in (False, True):
+                got = getattr(ptxgen, name)(x, axis, keepdims=keepdims)
+                expected = getattr(reference, name)(x, axis, keepdims=keepdims)
+                assert got.shape == expected.shape == np.sum(x, axis, keepdims=keepdims).shape
+                assert (got == expected).all()
+        if isinstance(axis, int):
+            assert (ptxgen.softmax(x, axis) == reference.softmax(x, axis)).all()
+    assert np.allclose(reference.sum(x, axis), x.sum(axis), atol=1e-4)
+
+
+def test_results_go_where_they_are_wanted():
+    x = np.random.default_rng(SEED).standard_normal((3, 4, 40)).astype(bfloat16)
+    with ptxgen.use_device(device()):
+        for axis, shape in ((-1, (3, 4)), (0, (4, 40))):
+            out = np.full(shape, np.nan, np.float32)
+            assert ptxgen.sum(x, axis, out=out) is out
+            assert (out == reference.sum(x, axis, out_dtype="float32")).all()
+        out, total = np.empty_like(x), np.empty_like(x)
+        assert ptxgen.rms_norm(x, residual=x, out=(out, total))[1] is total
+        assert (out == reference.rms_norm(x, residual=x)[0]).all()
+
+
+def test_rows_of_nothing():
+    with ptxgen.use_device(device()):
+        assert (ptxgen.sum(np.zeros((2, 0), np.float32), -1) == np.zeros(2)).all()
+        assert (ptxgen.prod(np.zeros((2, 0), np.float32), -1) == np.ones(2)).all()
+        assert np.isnan(ptxgen.mean(np.zeros((2, 0), np.float32), -1)).all()
+        assert ptxgen.sum(np.zeros((0, 5), np.int32), -1).shape == (0,)
+        assert ptxgen.softmax(np.zeros((4, 0), np.float32)).shape == (4, 0)
+        total = ptxgen.sum(np.full((2, 9), 2**30, np.int32))
+    assert total == 18 * 2**30 and total.dtype == np.int64
+
+
+def test_a_rows_bits_depend_on_that_row_alone():
+    (x,) = arrays("softmax", (9, 1100), np.float32)
+    everything = call("softmax", [x])
+    assert (call("softmax", [x[4:5]])[0] == everything[4]).all()
+    wider = np.zeros((9, 1301), np.float32)[:, 1:1101]
+    wider[...] = x
+    assert (call("softmax", [wider]) == everything).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "text"),
+    [
+        (lambda x: ptxgen.sum(x, 2), ShapeError, r"axis is 2; takes -2 \.\. 1, or None"),
+        (lambda x: ptxgen.sum(x, (0, 0)), ShapeError, "takes each dimension once"),
+        (lambda x: ptxgen.sum(x, "x"), ShapeError, "axis is 'x'; takes integers"),
+        (lambda x: ptxgen.amax(x[:, :0], -1), ShapeError, "amax takes at least one element"),
+        (lambda x: ptxgen.softmax(x.astype(np.float64)), DtypeError, "x has dtype float64"),
+        (lambda x: ptxgen.sum(x, -1, out_dtype="float16"), DtypeError, "out_dtype is 'float16'"),
+        (
+            lambda x: ptxgen.rms_norm(x, x[0, :3]),
+            ShapeError,
+            r"weight has shape \[3\]; takes \[N\]",
+        ),
+        (lambda x: ptxgen.rms_norm(x, residual=x, out=x), OptionError, "out is no pair"),
+        (lambda x: ptxgen.cross_entropy(x, x[:, 0]), DtypeError, "target has dtype float32"),
+        (
+            lambda x: ptxgen.cross_entropy(x, np.zeros(2, int), reduction="all"),
+            OptionError,
+            "reduction is 'all'",
+        ),
+        (lambda x: ptxgen.softmax(x, kernel="x"), OptionError, "kernel is 'x', which is unknown"),
+    ],
+)
+def test_what_bad_input_gets(wrong, error, text):
+    with ptxgen.use_device(device()), pytest.raises(error, match=text):
+        wrong(np.ones((2, 8), np.float32))
+
+
+def test_formulas_are_cut_at_their_reductions():
+    plan = Plan(formula(SOFTMAX), keep=True)
+    assert [[r.node.data for r in s.reductions] for s in plan.stages] == [["max"], ["sum"]]
+    assert [n.data.name for n in plan.kept] == ["decay"], "exp is not computed twice"
+    assert not Plan(formula(SOFTMAX), keep=False).kept
+    norm = Plan(formula("rms_norm_backward dy=bf16 x=bf16 weight=bf16 eps=f32 > bf16 f32"), True)
+    assert [len(s.reductions) for s in norm.stages] == [2], "both sums in one stage"
+    assert held(SOFTMAX) == 4 and way(SOFTMAX) == 2 and way("sum x=bf16 > bf16") == 1
+
+
+def test_one_logit_of_a_loss_is_picked():
+    variant = "cross_entropy x=bf16 target=i64 ignore_index=i64 > f32"
+    (first, _) = Plan(formula(variant), keep=True).stages
+    assert [r.at is not None for r in first.reductions] == [False, True]
+
+
+def test_names_and_docstrings():
+    assert set(CALLED) <= set(OPS) == set(TABLE)
+    for name in CALLED:
+        ours, oracle = getattr(rowcalls, name), getattr(reference, name)
+        assert ours.__doc__ and f"ptxgen.{name}" in oracle.__doc__
+        assert getattr(ptxgen, name) is ours
+        assert "kernel" in inspect.signature(ours).parameters
+    assert "sum" not in ptxgen.__all__ and set(SHORT.values()) == set(LONG)

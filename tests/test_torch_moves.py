@@ -1,0 +1,83 @@
+"""Operators of moves with indices, prefix sums and selections: fakes, gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bits import same_bits
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.runtime.cpu import CpuDevice
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def device():
+    with ptxgen.use_device(CpuDevice()):
+        yield
+
+
+def checked(name, *given, **options):
+    """The result of an operator that says of itself what is so."""
+    from ptxgen.ops import OPS
+    from ptxgen.torch.generic import operator as made
+
+    operator = made(OPS[name])
+    utilities = ("test_schema", "test_faketensor", "test_autograd_registration")
+    torch.library.opcheck(operator.default, given, options, test_utils=utilities)
+    return operator(*given, **options)
+
+
+def test_embedding_and_its_gradient():
+    weight = torch.randn(9, 8, requires_grad=True)
+    which = torch.tensor([[1, 3, 3], [0, 1, 8]])
+    y = checked("embedding", weight, which, padding_idx=8)
+    dy = torch.randn(2, 3, 8)
+    y.backward(dy)
+    assert torch.equal(y, weight[which])
+    expected = reference.embedding_backward(dy.numpy(), which.numpy(), 9, padding_idx=8)
+    same_bits(weight.grad.numpy(), expected)
+    ddy = checked("embedding_backward", dy.requires_grad_(), which, rows=9, padding_idx=8)
+    ddy.backward(ones := torch.ones(9, 8))
+    assert torch.equal(dy.grad, ones[which] * (which != 8)[..., None])
+
+
+def test_slices_and_sums_into_rows():
+    x = torch.randn(2, 5, 4, requires_grad=True)
+    which = torch.tensor([4, 0, 4], dtype=torch.int32)
+    y = checked("gather_rows", x, which)
+    assert torch.equal(y, x.index_select(1, which))
+    y.backward(dy := torch.randn(2, 3, 4))
+    assert torch.allclose(x.grad, torch.zeros_like(x).index_add(1, which, dy))
+    rows, source = torch.randn(5, 4, requires_grad=True), torch.randn(3, 4, requires_grad=True)
+    total = checked("index_add", rows, which, source)
+    assert torch.allclose(total, rows.index_add(0, which, source))
+    total.backward(d := torch.randn(5, 4))
+    assert torch.equal(rows.grad, d) and torch.equal(source.grad, d[which.long()])
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_prefix_sums(exclusive):
+    x = torch.randn(2, 30, dtype=torch.float64, requires_grad=True)
+    y = checked("cumsum", x, exclusive=exclusive, reverse=False)
+    y.backward(dy := torch.randn(2, 30, dtype=torch.float64))
+    expected = reference.cumsum(dy.numpy(), exclusive=exclusive, reverse=True)
+    same_bits(x.grad.numpy(), expected)
+    assert torch.allclose(y, x.cumsum(-1) - (x if exclusive else 0))
+
+
+def test_the_largest():
+    x = torch.randn(3, 20, requires_grad=True)
+    values, indices = checked("topk", x, k=4, largest=True)
+    assert torch.equal(values, x.topk(4).values)
+    values.sum().backward()
+    assert torch.equal(x.grad, torch.zeros(3, 20).scatter(1, indices, 1.0))
+
+
+def test_gradients_of_norms():
+    dy, x, rstd = torch.randn(2, 6, 8), torch.randn(2, 6, 8), torch.rand(2, 6)
+    got = checked("rms_norm_wgrad", dy, x, rstd)
+    same_bits(got.numpy(), reference.rms_norm_wgrad(dy.numpy(), x.numpy(), rstd.numpy()))
+    assert np.isfinite(got.numpy()).all()

@@ -39,6 +39,8 @@ PARAMETERS_MAX = 4096
 _NAMED = ("out", "out_dtype", "stream", "kernel")
 """What calls take besides the function's own arguments."""
 _AS_USUAL = (None, None)
+_ONE = (None,)
+"""The memory of one result that is not given."""
 _BITS = struct.Struct("<Q")
 _known: WeakValueDictionary[str, Pointwise] = WeakValueDictionary()
 _count = itertools.count()
@@ -102,6 +104,7 @@ class Pointwise:
         self._formulas: dict[Any, Formula] = {}
         self._gradients: dict[tuple[tuple[bool, ...], int], Pointwise] = {}
         _known[self.key] = self
+        self.__class__ = _called(Pointwise, len(self.parameters))
         watch_torch()
 
     def __repr__(self) -> str:
@@ -124,16 +127,12 @@ class Pointwise:
             args = self._bound(args, named)
         if self._traced():
             return self.operator(args, out, out_dtype)
-        found = self._calls.get(tuple(map(type, args)))
-        if found is None:
-            if any(isinstance(a, Node) for a in args):
-                return self.function(*args)
-            found = self._prepared(args)
-        call, outs = found
+        if any(isinstance(a, Node) for a in args):
+            return self.function(*args)
+        call, outs = self._calls.get(tuple(map(type, args))) or self._prepared(args)
         if out is not None:
             outs = self._outs(out, len(outs))
-        options = (out_dtype, kernel) if out_dtype is not None or kernel is not None else _AS_USUAL
-        return call(*args, *outs, stream, options)
+        return call(*args, *outs, stream, (out_dtype, kernel))
 
     def reference(self, *args: Any, out_dtype: Any = None, **named: Any) -> Any:
         """The same bits, with NumPy."""
@@ -241,7 +240,8 @@ class Pointwise:
                 for a, name, number in zip(args, self.parameters, which, strict=True)
             )
             op = self.row(which, len(self.formula(dtypes).outputs))
-            found = self._ops[which] = caller(op), (None,) * len(op.signature.results)
+            count = len(op.signature.results)
+            found = self._ops[which] = caller(op), _ONE if count == 1 else (None,) * count
         types = tuple(map(type, args))
         if len(self._calls) > 256:  # types without end
             self._calls.clear()
@@ -279,6 +279,34 @@ class Pointwise:
 def casts() -> dict[str, Pointwise]:
     """What converts arrays, by the dtype."""
     return {d: Pointwise(functools.partial(cast, dtype=d), f"cast_{d}", ("x",)) for d in FULL}
+
+
+@functools.cache
+def _called(base: type[Pointwise], count: int) -> type[Pointwise]:
+    """``base`` for functions of so many arguments, whose calls of nothing else are straight-line
+    code, which costs half of what the general one does. (Types have calls, objects have not.)
+    """
+    names = [f"_{i}" for i in range(count)]
+    types = "".join(f"type({n}), " for n in names)
+    given = "".join(f"{n}, " for n in names)
+    heads = "".join(f"{n}=missing, " for n in names)
+    source = f"""
+def __call__(self, {heads}/, *args, out=None, **named):
+    if not args and not named and not self._traced():
+        found = self._calls.get(({types}))
+        if found is not None and found[1] is one:
+            return found[0]({given}out, None, as_usual)
+    given = [x for x in ({given}) if x is not missing]
+    return general(self, *given, *args, out=out, **named)
+"""
+    namespace: dict[str, Any] = {
+        "general": base.__call__,
+        "one": _ONE,
+        "as_usual": _AS_USUAL,
+        "missing": object(),
+    }
+    exec(compile(source, "<calls of pointwise functions>", "exec"), namespace)
+    return type(base.__name__, (base,), {"__call__": namespace["__call__"]})
 
 
 def named(key: str) -> Pointwise:

@@ -24,12 +24,13 @@ from typing import Any
 
 from ptxgen.numerics import formula
 from ptxgen.numerics.formula import Node
-from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.pointwise import Pointwise, casts, short_name
 from ptxgen.ops.pointwise_table import ROWS
 
 __all__ = ["cast", *(row.name for row in ROWS)]
 
 _ROWS = {row.name: row for row in ROWS}
+_CASTS = casts()
 
 
 def __getattr__(name: str) -> Pointwise:
@@ -53,8 +54,7 @@ def cast(x: Any, dtype: Any, *, out: Any = None, stream: Any = None) -> Any:
     To integers it cuts towards zero (:mod:`ptxgen.numerics.formula`). Raises DtypeError for what is
     no dtype of arrays here.
     """
-    from ptxgen.ops.pointwise import casting
-
     if isinstance(x, Node):
         return formula.cast(x, dtype)
-    return casting(dtype)(x, out=out, out_dtype=dtype, stream=stream)
+    short = short_name(dtype)
+    return _CASTS[short](x, out=out, out_dtype=short, stream=stream)

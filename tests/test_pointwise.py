@@ -129,6 +129,16 @@ def test_numbers_are_not_baked_in(device) -> None:
     equal(f.add(whole, -(2**31)), whole + np.int32(-(2**31)))
 
 
+def test_any_kernel_can_be_asked_for() -> None:
+    x, y = np.ones((6, 64), np.float32), np.arange(64, dtype=np.float32)
+    names = f.add.kernels(x, y)
+    assert [name.split("_")[1] for name in names] == ["rows", "any", "wide"]
+    for name in names:
+        equal(f.add(x, y, kernel=name), x + y)
+    with pytest.raises(OptionError, match=names[0]):
+        f.add(x, y, kernel=names[0].replace("rows", "flat"))
+
+
 def test_dtypes_of_results() -> None:
     kinds = {name: np.ones(3, kind) for name, kind in KINDS.items()}
 

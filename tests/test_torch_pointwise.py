@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 import ptxgen
@@ -103,6 +105,30 @@ def test_compiled_as_one_graph() -> None:
     wanted = f.gelu(a) + layout.rope(b[:, :4], y.detach()[:2], y.detach()[1:3])[:, :1]
     torch.testing.assert_close(found, wanted, rtol=0, atol=0)
     assert len(graphs) == 1
+
+
+def test_what_is_first_seen_by_a_compiler() -> None:
+    """A function, its gradient, clamps and dtypes that nobody called before: all without memory."""
+    x = torch.randn(4, 8, requires_grad=True)
+    fresh = ptxgen.pointwise(lambda x: f.exp(x) * 2 + x)
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def step(x):
+        return fresh(x, out_dtype=torch.bfloat16), f.clamp(x, -1, 1)
+
+    found, clamped = step(x)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(clamped, x.clamp(-1, 1))
+    (dx,) = torch.autograd.grad(found.float().sum(), (x,))
+    torch.testing.assert_close(dx, 2 * x.exp() + 1)
+
+
+def test_a_function_lives_as_long_as_its_gradients() -> None:
+    x = torch.randn(5, requires_grad=True)
+    total = ptxgen.pointwise(lambda x: x * x)(x).sum()
+    gc.collect()
+    total.backward()
+    torch.testing.assert_close(x.grad, 2 * x.detach())
 
 
 def test_the_operator_keeps_its_promises() -> None:

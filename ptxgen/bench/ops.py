@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -208,6 +209,7 @@ def cases() -> list[OpCase]:
             for m, n, k in ((64, 128256, 50), (8192, 64, 8))
         ),
         _rows("sample", 64, 128256, ptxgen.sample, lambda torch, x: x.argmax(-1), files=1),
+        *importlib.import_module("ptxgen.bench.pointwise").cases(),  # which imports this one
     ]
 
 

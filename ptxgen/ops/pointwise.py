@@ -24,10 +24,12 @@ from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.formula import Formula, Node, cast, trace
 from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.signature import Option, Signature
+from ptxgen.ops.launch import formed
 from ptxgen.ops.op import Op, Options, Question, Result
-from ptxgen.ops.run import Caller, caller
+from ptxgen.ops.run import Caller, as_computed, caller
 from ptxgen.ops.views import alignment
-from ptxgen.runtime.arrays import ArrayView, view
+from ptxgen.runtime import Call
+from ptxgen.runtime.arrays import ArrayView, framework_of, view
 from ptxgen.spec import Problem
 from ptxgen.spec.pointwise import BESIDE, RANK_MAX, Form, PointwiseSpec, told, vectors
 
@@ -37,6 +39,8 @@ PARAMETERS_MAX = 4096
 _NAMED = ("out", "out_dtype", "stream", "kernel")
 """What calls take besides the function's own arguments."""
 _AS_USUAL = (None, None)
+_ONE = (None,)
+"""The memory of one result that is not given."""
 _BITS = struct.Struct("<Q")
 _known: WeakValueDictionary[str, Pointwise] = WeakValueDictionary()
 _count = itertools.count()
@@ -100,6 +104,7 @@ class Pointwise:
         self._formulas: dict[Any, Formula] = {}
         self._gradients: dict[tuple[tuple[bool, ...], int], Pointwise] = {}
         _known[self.key] = self
+        self.__class__ = _called(Pointwise, len(self.parameters))
         watch_torch()
 
     def __repr__(self) -> str:
@@ -122,16 +127,12 @@ class Pointwise:
             args = self._bound(args, named)
         if self._traced():
             return self.operator(args, out, out_dtype)
-        found = self._calls.get(tuple(map(type, args)))
-        if found is None:
-            if any(isinstance(a, Node) for a in args):
-                return self.function(*args)
-            found = self._prepared(args)
-        call, outs = found
+        if any(isinstance(a, Node) for a in args):
+            return self.function(*args)
+        call, outs = self._calls.get(tuple(map(type, args))) or self._prepared(args)
         if out is not None:
             outs = self._outs(out, len(outs))
-        options = (out_dtype, kernel) if out_dtype is not None or kernel is not None else _AS_USUAL
-        return call(*args, *outs, stream, options)
+        return call(*args, *outs, stream, (out_dtype, kernel))
 
     def reference(self, *args: Any, out_dtype: Any = None, **named: Any) -> Any:
         """The same bits, with NumPy."""
@@ -186,7 +187,7 @@ class Pointwise:
 
         if out is not None:
             raise OptionError(f"{self.name}: out= cannot be traced; leave it away")
-        which = "".join("n" if isinstance(a, int | float) else "a" for a in args)
+        which = "".join("n" if _scalar(type(a)) else "a" for a in args)
         if "n" in which:
             arrays = [a for a, w in zip(args, which, strict=True) if w == "a"]
             numbers = [a for a, w in zip(args, which, strict=True) if w == "n"]
@@ -195,6 +196,21 @@ class Pointwise:
         wanted = None if out_dtype is None else _texts(out_dtype)
         found = torch.ops.ptxgen.pointwise(self.key, which, arrays, numbers, wanted)
         return found[0] if len(found) == 1 else tuple(found)
+
+    def kernels(self, *args: Any, **named: Any) -> tuple[str, ...]:
+        """The kernels that compute this of such arguments, the one that is taken first: what
+        ``kernel=`` may be. They differ in speed alone.
+        """
+        args = self._bound(args, named)
+        _, outs = self._prepared(args)
+        which = tuple(_scalar(type(a)) for a in args)
+        signature = self.row(which, len(outs)).signature
+        given = dict(zip(signature.arguments, args, strict=True))
+        call = Call({name: given[name] for name in signature.arrays})
+        reading = read(self, signature, as_computed(call), {"out_dtype": None}, (None,) * len(outs))
+        targets = tuple(call.output(r.shape, r.dtype) for r in reading.results)
+        problem = reading.problem(targets)
+        return () if problem is None else tuple(formed(problem, call.device.sms))
 
     # -- how ------------------------------------------------------------------------------------
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -220,11 +236,12 @@ class Pointwise:
         if found is None:
             watch_torch()
             dtypes = tuple(
-                None if number else _short(view(a, name).dtype, name)
+                None if number else _short(_dtype(a, name), name)
                 for a, name, number in zip(args, self.parameters, which, strict=True)
             )
             op = self.row(which, len(self.formula(dtypes).outputs))
-            found = self._ops[which] = caller(op), (None,) * len(op.signature.results)
+            count = len(op.signature.results)
+            found = self._ops[which] = caller(op), _ONE if count == 1 else (None,) * count
         types = tuple(map(type, args))
         if len(self._calls) > 256:  # types without end
             self._calls.clear()
@@ -259,14 +276,37 @@ class Pointwise:
         return outs
 
 
-def casting(dtype: Any) -> Pointwise:
-    """What converts arrays to ``dtype``."""
-    return _casting(_named(dtype))
+def casts() -> dict[str, Pointwise]:
+    """What converts arrays, by the dtype."""
+    return {d: Pointwise(functools.partial(cast, dtype=d), f"cast_{d}", ("x",)) for d in FULL}
 
 
 @functools.cache
-def _casting(dtype: str) -> Pointwise:
-    return Pointwise(lambda x: cast(x, dtype), f"cast_{dtype}")
+def _called(base: type[Pointwise], count: int) -> type[Pointwise]:
+    """``base`` for functions of so many arguments, whose calls of nothing else are straight-line
+    code, which costs half of what the general one does. (Types have calls, objects have not.)
+    """
+    names = [f"_{i}" for i in range(count)]
+    types = "".join(f"type({n}), " for n in names)
+    given = "".join(f"{n}, " for n in names)
+    heads = "".join(f"{n}=missing, " for n in names)
+    source = f"""
+def __call__(self, {heads}/, *args, out=None, **named):
+    if not args and not named and not self._traced():
+        found = self._calls.get(({types}))
+        if found is not None and found[1] is one:
+            return found[0]({given}out, None, as_usual)
+    given = [x for x in ({given}) if x is not missing]
+    return general(self, *given, *args, out=out, **named)
+"""
+    namespace: dict[str, Any] = {
+        "general": base.__call__,
+        "one": _ONE,
+        "as_usual": _AS_USUAL,
+        "missing": object(),
+    }
+    exec(compile(source, "<calls of pointwise functions>", "exec"), namespace)
+    return type(base.__name__, (base,), {"__call__": namespace["__call__"]})
 
 
 def named(key: str) -> Pointwise:
@@ -522,11 +562,12 @@ def wanted_dtypes(dtype: Any) -> tuple[str | None, ...] | str | None:
     if dtype is None:
         return None
     if isinstance(dtype, tuple | list):
-        return tuple(None if d is None else _named(d) for d in dtype)
-    return _named(dtype)
+        return tuple(None if d is None else short_name(d) for d in dtype)
+    return short_name(dtype)
 
 
-def _named(dtype: Any) -> str:
+def short_name(dtype: Any) -> str:
+    """The short name of a dtype of arrays, however it is given."""
     if isinstance(dtype, str) and dtype in FULL:
         return dtype
     return NAMES[name_of(dtype, "out_dtype", NAMES)]
@@ -538,6 +579,13 @@ def _texts(dtype: Any) -> list[str]:
     return [found] if isinstance(found, str) else [d or "" for d in found or ()]
 
 
+def _dtype(array: Any, name: str) -> str:
+    """The full name of an array's dtype; of a fake tensor, too, which has no memory to view."""
+    if framework_of(array) == "torch":
+        return str(array.dtype).removeprefix("torch.")
+    return view(array, name).dtype
+
+
 def _short(dtype: str, name: str) -> str:
     if dtype not in NAMES:
         raise DtypeError(f"{name} has dtype {dtype}; takes {', '.join(NAMES)}")
@@ -545,7 +593,8 @@ def _short(dtype: str, name: str) -> str:
 
 
 def _scalar(kind: type) -> bool:
-    return issubclass(kind, int | float)
+    """Whether this is a type of numbers: Python's, or what torch.compile has for those."""
+    return issubclass(kind, int | float) or kind.__name__ in ("SymInt", "SymFloat", "SymBool")
 
 
 def _unposed(question: Question) -> NoReturn:

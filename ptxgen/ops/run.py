@@ -26,7 +26,6 @@ from ptxgen.runtime import (
     framework_of,
     resolve,
     torch_current,
-    torch_key,
     view,
 )
 from ptxgen.runtime.dlpack import contiguous_strides
@@ -39,9 +38,11 @@ of its options, all in the signature's order."""
 class _Entry:
     """A prepared launch, and what a call must check before it fires it."""
 
-    __slots__ = ("empty", "encode", "fire", "grad_enabled", "index", "sizes", "strided")
+    __slots__ = ("current", "empty", "encode", "fire", "grad_enabled", "index", "sizes", "strided")
 
     fire: Callable[..., None]
+    current: Callable[[int], int]
+    """The handle of PyTorch's current stream on a GPU."""
     empty: tuple[Callable[[], Any], ...]
     """Makes each result."""
     encode: tuple[Callable[[Any], int], ...]
@@ -54,6 +55,8 @@ class _Entry:
     """Whether an operand may be a lazily negated tensor: one has no dimension of unit stride."""
 
 
+KEY = "({0}.shape, {0}.stride(), {0}.dtype, {0}.get_device())"
+""":func:`ptxgen.runtime.torch_key`, written out where it is needed: a call is a fifth of it."""
 NEAR = 4096
 """Bytes, short of which results are remembered by how far apart they are."""
 _tensors: set[type] = set()
@@ -68,8 +71,6 @@ def caller(op: Op) -> Caller:
         "tensors": _tensors,
         "optional": _optional,
         "find": memo.get,
-        "torch_key": torch_key,
-        "torch_current": torch_current,
         "resolve": resolve,
         "careful": partial(careful, op, memo),
     }
@@ -101,14 +102,14 @@ def hot_path(signature: Signature) -> str:
         f"    if {joined('type({}) in tensors', always, ' and ')}:",
         f"        if {joined('type({}) in optional', maybe, ' and ') or 'True'}:",
         "            try:",
-        *(f"                p_{n} = {n}.data_ptr(); k_{n} = torch_key({n})" for n in always),
+        *(f"                p_{n} = {n}.data_ptr(); k_{n} = {KEY.format(n)}" for n in always),
         *(f"                p_{n} = 0; k_{n} = None" for n in maybe),
         f"                grad = {joined('{}.requires_grad', always, ' or ')}",
     ]
     for n in maybe:
         lines += [
             f"                if {n} is not None:",
-            f"                    p_{n} = {n}.data_ptr(); k_{n} = torch_key({n})",
+            f"                    p_{n} = {n}.data_ptr(); k_{n} = {KEY.format(n)}",
             f"                    grad = grad or {n}.requires_grad",
         ]
 
@@ -145,7 +146,7 @@ def hot_path(signature: Signature) -> str:
         ]
     returned = outs[0] if len(outs) == 1 else f"({', '.join(outs)})"
     lines += [
-        f"            entry.fire(torch_current(entry.index), {fired})",
+        f"            entry.fire(entry.current(entry.index), {fired})",
         f"            return {returned}",
         f"        if {joined('{} is not None', outs, ' and ')}:",
         "            sizes = entry.sizes",
@@ -163,7 +164,7 @@ def hot_path(signature: Signature) -> str:
     lines += [
         f"            if {' and '.join(apart)}:",
         "                index = entry.index",
-        f"                handle = torch_current(index) if stream is None else resolve(stream, "
+        f"                handle = entry.current(index) if stream is None else resolve(stream, "
         f"({', '.join(always)},))",
         f"                entry.fire(handle, {fired})",
         f"                return {returned}",
@@ -205,7 +206,7 @@ def careful(
     dtypes = tuple(
         None if t is None else view(t, name, call.stream).dtype for name, t in targets.items()
     )
-    reading = op.read(_as_computed(call), named, dtypes)
+    reading = op.read(as_computed(call), named, dtypes)
     encoders = cast(Numbered, reading).encoders if signature.scalars else ()
     numbers = {n: e(everything[n]) for n, e in zip(signature.scalars, encoders, strict=True)}
     over = signature.over
@@ -262,7 +263,7 @@ def _refuse_gradients(given: Mapping[str, Any]) -> None:
             )
 
 
-def _as_computed(call: Call) -> dict[str, ArrayView]:
+def as_computed(call: Call) -> dict[str, ArrayView]:
     """The arguments as the kernel will see them: host arrays will be packed and aligned."""
     if not call.host:
         return dict(call.views)
@@ -298,6 +299,7 @@ def _learn(
     torch = sys.modules["torch"]
     entry = _Entry()
     entry.fire, entry.index, entry.encode = fire, targets[0].index, encoders
+    entry.current = getattr(torch._C, "_cuda_getCurrentRawStream", None) or torch_current
     entry.strided = any(v.shape and 1 not in v.strides for v in everything)
     entry.sizes = tuple(0 if v is None else _nbytes(v) for v in (*arguments, *targets))
     entry.grad_enabled = torch.is_grad_enabled

@@ -58,7 +58,7 @@ SPACE = Space(
 )
 
 VECTOR_BYTES = 16
-BESIDE = 8
+BESIDE = 4
 """Neighbours in a warp along the second dimension, of square blocks."""
 WAYS = ("flat", "rows", "blocks", "any", "wide")
 DIVIDEND_MAX = (1 << 31) - 1
@@ -140,7 +140,7 @@ class PointwiseSpec(KernelSpec):
 
     way: str
     form: Form = FORMS["flat"]
-    threads: int = 256
+    threads: int = 128
     pieces: int = 1
     min_arch: str = "sm_80"
     contract: Contract = POINTWISE
@@ -234,10 +234,15 @@ class PointwiseSpec(KernelSpec):
 
     @cached_property
     def abi(self) -> Abi:
-        read = [i for i in self.form.formula.inputs if i.kind != "scalar"]
-        pointers = [ptr(i.name, f"const {cuda.STORAGE[i.dtype]}*") for i in read]
+        # In the order of calls; numbers are written as pointers are, when a launch is fired.
+        given = sorted(self.form.formula.inputs, key=lambda i: int(i.name[1:]))
+        pointers = [
+            ptr(i.name, "unsigned long long")
+            if i.kind == "scalar"
+            else ptr(i.name, f"const {cuda.STORAGE[i.dtype]}*")
+            for i in given
+        ]
         pointers += [ptr(o.name, f"{cuda.STORAGE[o.dtype]}*") for o in self.form.formula.outputs]
-        numbers = [ptr(i.name, "unsigned long long") for i in self.scalars]
         blocks = [Param(name, "i64") for name in ("blocks", "b1")]
         told = blocks if self.way == "blocks" else [Param("count", "i64")]
         for name in self.divisors:
@@ -247,7 +252,7 @@ class PointwiseSpec(KernelSpec):
                 told += [Param(f"{name}{part}", "u32") for part in ("", "m", "h")]
         sets = range(len(self.form.steps))
         told += [Param(name, "i64") for of in sets for _, name in self.strides(of)]
-        return Abi((*pointers, *numbers, *told))
+        return Abi((*pointers, *told))
 
     @property
     def context(self) -> Mapping[str, Any]:

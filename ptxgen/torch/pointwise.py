@@ -59,7 +59,8 @@ def _fake(
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Any]) -> None:
-    ctx.name, ctx.which, arrays, ctx.numbers, dtypes = inputs
+    name, ctx.which, arrays, ctx.numbers, dtypes = inputs
+    ctx.function = named(name)  # kept, whoever else lets go of it
     ctx.results = len(output)
     # What stands for gradients of lists that have none: torch takes an empty one as it came.
     ctx.nothing = None if ctx.numbers else [], [] if dtypes == [] else None
@@ -80,7 +81,7 @@ def _backward(ctx: Any, gradients: list[Any]) -> tuple[Any, ...]:
         # What is still to be summed is not rounded before.
         dtypes = tuple(_SHORT[a.dtype] if a.shape == shape else STORED[_SHORT[a.dtype]] for a in of)
         arguments = _arguments(ctx.which, arrays, ctx.numbers)
-        gradient = named(ctx.name).gradient(needs, ctx.results)
+        gradient = ctx.function.gradient(needs, ctx.results)
         found = _listed(gradient(*arguments, *gradients, out_dtype=dtypes))
         made = (
             g if a.shape == shape else g.sum_to_size(a.shape).to(a.dtype)

@@ -88,23 +88,11 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         self.strict = strict
         self.allow = frozenset(allow)
         self._report = Report()
+        self.served = self._report.served
+        self.free = self._report.free
+        self.unknown = self._report.unknown
         self._watching = watch or strict
         self._modes: list[_Watch] = []
-
-    @property
-    def served(self) -> Counter[str]:
-        """How often each operator was served."""
-        return self._report.served
-
-    @property
-    def free(self) -> Counter[str]:
-        """How often each operator ran that needs no serving, as far as they were counted."""
-        return self._report.free
-
-    @property
-    def unknown(self) -> Counter[str]:
-        """How often each operator ran whose rows may depend on the batch."""
-        return self._report.unknown
 
     def report(self) -> Report:
         """The three lists; ``print`` shows them."""
@@ -368,7 +356,8 @@ def _serving(op: Any, serve: Serve) -> Make:
                 else:
                     block._meet(qualified)
                 return call(keys, *args, **options)
-            block.served[name] += 1
+            counts = block.served
+            counts[name] = counts.get(name, 0) + 1  # quicker than a Counter's own +=
             return found
 
         return kernel

@@ -1,7 +1,9 @@
 """ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
 
 The operations: :func:`linear`, :func:`linear_dgrad`, :func:`linear_wgrad`, :func:`matmul`,
-:func:`logsumexp`; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has weights of 4 bits.
+:func:`logsumexp`; of any formula by :func:`pointwise`, those with names in :mod:`ptxgen.functions`;
+:mod:`ptxgen.layout` has copies and views; of 4-bit integers :func:`int4.gemm`; :mod:`ptxgen.nf4` has
+weights of 4 bits.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
 :class:`autotune` has kernels timed as problems come.
@@ -15,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptxgen import int4, nf4, reference
+    from ptxgen import functions, int4, layout, nf4, reference
     from ptxgen.errors import (
         BarrierFault,
         CacheWarning,
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from ptxgen.ops import sum as sum  # not in __all__: import * leaves Python's own alone
     from ptxgen.ops.autotune import autotune
     from ptxgen.ops.explaining import explain
+    from ptxgen.ops.pointwise import pointwise
     from ptxgen.ops.profiling import profile
     from ptxgen.runtime import devices, set_default_device, use_device
 
@@ -109,11 +112,13 @@ __all__ = [
     "embedding",
     "embedding_backward",
     "explain",
+    "functions",
     "gather",
     "index_add",
     "int4",
     "layer_norm",
     "layer_norm_wgrad",
+    "layout",
     "linear",
     "linear_dgrad",
     "linear_wgrad",
@@ -122,6 +127,7 @@ __all__ = [
     "matmul",
     "mean",
     "nf4",
+    "pointwise",
     "prod",
     "profile",
     "reference",
@@ -159,6 +165,7 @@ _HOMES = {
     "logsumexp": "ptxgen.ops",
     "matmul": "ptxgen.ops",
     "mean": "ptxgen.ops",
+    "pointwise": "ptxgen.ops.pointwise",
     "prod": "ptxgen.ops",
     "profile": "ptxgen.ops.profiling",
     "rms_norm": "ptxgen.ops",
@@ -175,7 +182,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("int4", "nf4", "reference"):
+    if name in ("functions", "int4", "layout", "nf4", "reference"):
         return importlib.import_module(f"ptxgen.{name}")
     if name not in __all__ and name not in _HOMES:
         raise AttributeError(f"module 'ptxgen' has no attribute {name!r}")

@@ -16,6 +16,7 @@ import moves_cases
 import nf4_cases
 import nf4_ptx_cases
 import numpy as np
+import pointwise_cases
 from bits import KINDS, operand, same_bits
 from interp_launch import KERNELS, SEED, Case, admits, oracle, run
 
@@ -30,6 +31,7 @@ from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.moves import GatherSpec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
+from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.spec.scan import ScanSpec
 from ptxgen.spec.select import SampleSpec, SelectSpec
@@ -221,4 +223,5 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     SampleSpec: moves_cases.sample,
     SelectSpec: moves_cases.topk,
     Nf4PtxSpec: nf4_ptx_cases.products,
+    PointwiseSpec: pointwise_cases.representatives,
 }

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import importlib.util
-import itertools
+import math
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from ctypes import CDLL, c_long, c_void_p
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from function_cases import THREADS, applied, of_type, run, samples, together
 from numpy.typing import NDArray
 from test_reference_f32 import assert_same
 
 import ptxgen.functions
 from ptxgen.errors import FormulaError
+from ptxgen.numerics import functions
 from ptxgen.numerics.contract import ACTIVATIONS
-from ptxgen.numerics.formula import Formula, Node, Output, read, trace
+from ptxgen.numerics.formula import Node, read, trace
 from ptxgen.numerics.functions import FUNCTIONS, power
 from ptxgen.reference import activate
-from ptxgen.reference.formula import evaluate
+from ptxgen.reference.formula import call, evaluate
+from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import formula as source
 
 CHECKOUT = Path(__file__).parents[1]
 SEED = 5
 F32 = NDArray[np.float32]
-PLAIN = ["exp", "log", "sin", "tanh"]
+PI = (
+    "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534"
+)
+PI_DECIMAL = Decimal(PI + "2117067982148086513282306647093844609550582231725359408128")
 GATES = [name for name in ACTIVATIONS if name != "none"]
 
 
@@ -52,15 +60,10 @@ def documented() -> dict[str, tuple[float, float]]:
     return {name: (float(n), 0.0 if s == "exact" else float(s)) for name, n, s in rows}
 
 
-def samples(count: int) -> F32:
-    """Every binade evenly, the ranges where functions bend once more, and the edges of binades."""
-    rng = np.random.default_rng(SEED)
-    bits = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32)
-    near = [rng.uniform(-w, w, count // 4).astype(np.float32) for w in (1, 16, 150)]
-    ends = np.arange(256, dtype=np.uint32) << 23
-    edges = np.concatenate([ends, ends - 1, ends + 1, ends + 0x7FFFFF])
-    edges = np.concatenate([edges, edges | np.uint32(1 << 31)]).view(np.float32)
-    return np.concatenate([bits, *near, edges])
+def documented_f64() -> dict[str, float]:
+    """The largest errors found of those that f64 has."""
+    text = (CHECKOUT / "docs" / "functions.md").read_text(encoding="utf-8")
+    return {name: float(e) for name, e in re.findall(r"^\| `(\w+)` \| ([\d.]+) \|$", text, re.M)}
 
 
 def test_all_are_documented() -> None:
@@ -87,6 +90,82 @@ def test_error_over_all(name: str) -> None:
     assert found.subnormal <= small
 
 
+LONG = np.longdouble
+PRECISE: dict[str, Callable[[Any], Any]] = {
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "relu": lambda x: np.where(x <= 0, LONG(0), x),
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
+    "silu": lambda x: np.where(x < -12_000, LONG(-0.0), x / (1 + np.exp(-x))),
+    "gelu_tanh": lambda x: np.where(
+        np.abs(x) > 50,
+        np.maximum(x, LONG(-0.0)),
+        x / (1 + np.exp(-np.sqrt(8 / LONG(PI)) * (x + LONG("0.044715") * x**3))),
+    ),
+}
+"""In numbers of 64 bits and more."""
+
+
+@pytest.mark.skipif(np.finfo(LONG).nmant < 63, reason="long double has no more bits than float64")
+@pytest.mark.parametrize("name", PRECISE)
+def test_error_of_f64(name: str) -> None:
+    x = samples(20_000, "f64")
+    with np.errstate(all="ignore"):
+        exact = PRECISE[name](x.astype(LONG))
+        value = call(FUNCTIONS[name], x)
+        rounded = exact.astype(np.float64)
+        finite = np.isfinite(rounded) & np.isfinite(value)
+        same = (value == rounded) | (np.isnan(value) & np.isnan(exact))
+        assert same[~finite].all(), f"{name}({x[~finite & ~same][0]})"
+        size = np.abs(exact).astype(np.float64)
+        ulp = np.ldexp(LONG(1), np.maximum(np.frexp(size)[1] - 53, -1074))
+        error = np.where(finite, np.abs(value - exact) / ulp, 0)
+    zero = (value == 0) & (exact == 0)
+    assert (np.signbit(value) == np.signbit(exact))[zero].all()
+    worst = int(np.argmax(error))
+    bound = documented_f64()[name]
+    assert 0.3 * bound <= error[worst] <= bound, f"{name}({x[worst]!r}): {error[worst]} ulp"
+
+
+def test_f64_is_documented() -> None:
+    assert set(documented_f64()) == set(of_type("f64")) == {*PRECISE, "erf", "gelu"}
+
+
+def normal_tail(x: Decimal) -> Decimal:
+    """Twice what the normal distribution has beyond ``|x|``, that is ``erfc(|x| / sqrt(2))``."""
+    square = x * x / 2
+    term = total = Decimal(1)
+    for i in range(1, 2000):
+        term *= -square / i
+        total += term / (2 * i + 1)
+        if abs(term) < Decimal(10) ** -110:
+            break
+    return 1 - total * abs(x) * (2 / PI_DECIMAL).sqrt()
+
+
+def test_error_of_f64_integrals() -> None:
+    """erf and gelu, by their series in 120 digits."""
+    x = np.random.default_rng(SEED).uniform(-10, 10, 300)
+    x[:100] /= 10
+    for name in ("erf", "gelu"):
+        for each, value in zip(x, call(FUNCTIONS[name], x), strict=True):
+            with localcontext(prec=120):
+                if name == "erf":
+                    exact = (1 - normal_tail(Decimal(each) * Decimal(2).sqrt())).copy_sign(
+                        Decimal(each)
+                    )
+                else:
+                    tail = normal_tail(Decimal(each)) / 2
+                    exact = Decimal(each) * (tail if each < 0 else 1 - tail)
+                error = abs(Decimal(float(value)) - exact) / Decimal(math.ulp(float(exact)))
+            assert error <= Decimal(documented_f64()[name]), f"{name}({each})"
+
+
 def pairs(count: int) -> tuple[F32, F32]:
     """Operands whose power is a number of f32, or nearly."""
     rng = np.random.default_rng(SEED)
@@ -100,7 +179,7 @@ def pairs(count: int) -> tuple[F32, F32]:
 def test_error_of_pow() -> None:
     x, y = pairs(200_000)
     exact = (x.astype(np.longdouble) ** y.astype(np.longdouble)).astype(np.float64)
-    error, normal = measure.errors(measure.computed("pow", x, y), exact)
+    error, normal = measure.errors(call(FUNCTIONS["pow"], x, y), exact)
     largest = documented()["pow"]
     assert 0.5 < error[normal].max() <= largest[0]
     assert error[~normal].max() <= largest[1]
@@ -113,7 +192,7 @@ def test_pow_of_special_values() -> None:
     x, y = (np.ascontiguousarray(v).reshape(-1) for v in np.meshgrid(special, special))
     with np.errstate(all="ignore"):
         exact = np.power(x.astype(np.float64), y.astype(np.float64))
-    error, _ = measure.errors(measure.computed("pow", x, y), exact)
+    error, _ = measure.errors(call(FUNCTIONS["pow"], x, y), exact)
     for a, b, e in zip(x, y, error, strict=True):
         assert e < 1, f"pow({a}, {b})"
 
@@ -123,7 +202,7 @@ def test_special_values(name: str) -> None:
     x = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3.4e38, -3.4e38], np.float32)
     with np.errstate(all="ignore"):
         exact = measure.TRUTH[name](x.astype(np.float64))
-    value = measure.computed(name, x)
+    value = call(FUNCTIONS[name], x)
     error, _ = measure.errors(value, exact)
     assert error.max() <= 1.5, f"{name}: {value}, should be {exact}"
 
@@ -132,7 +211,7 @@ def test_roots_of_special_values() -> None:
     x = np.array([np.nan, np.inf, -1, 0.0, -0.0, 1e-45], np.float32)
     inf = np.inf
     expected = np.array([np.nan, 0, np.nan, inf, -inf, 2.6713e22], np.float32)
-    value = measure.computed("rsqrt", x)
+    value = call(FUNCTIONS["rsqrt"], x)
     np.testing.assert_allclose(value, expected, 1e-4)
     assert not np.signbit(value[1])
 
@@ -140,14 +219,25 @@ def test_roots_of_special_values() -> None:
 @pytest.mark.parametrize("name", GATES)
 def test_gates_have_the_bits_of_epilogues(name: str) -> None:
     x = samples(100_000)
-    assert_same(measure.computed(name, x), activate(name, x), x)
+    assert_same(call(FUNCTIONS[name], x), activate(name, x), x)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", GATES)
 def test_gates_have_the_bits_of_epilogues_everywhere(name: str) -> None:
     for x in measure.arguments(0, 1 << 32):
-        assert_same(measure.computed(name, x), activate(name, x), x)
+        assert_same(call(FUNCTIONS[name], x), activate(name, x), x)
+
+
+@pytest.mark.parametrize("exponent", [0, 123, -124])
+@pytest.mark.parametrize("step", [257, pytest.param(1, marks=pytest.mark.long)])
+def test_quotients_of_gates_are_rounded_once(exponent: int, step: int) -> None:
+    """Every mantissa; the sequence is the same for every exponent between these."""
+    mantissas = np.arange(0, 1 << 23, step, np.uint32)
+    mantissas = np.append(mantissas, np.arange((1 << 23) - 100, 1 << 23, dtype=np.uint32))
+    x = (mantissas + np.uint32(127 + exponent << 23)).view(np.float32)
+    for part in np.array_split(x, 1 + x.size // measure.BLOCK):
+        assert_same(value(functions._divided(read("x", "f32")), x=part), 1 / part, part)
 
 
 # -- the kernels' source ------------------------------------------------------------------------
@@ -187,16 +277,11 @@ template <class T> static T ptxgen_max(T a, T b) { return extreme(a, b, true); }
 template <class T> static T ptxgen_min(T a, T b) { return extreme(a, b, false); }
 """
 LOOP = r"""
-extern "C" void apply_@(long count, const float* x, const float* y, float* z) {
-    for (long i = 0; i < count; i++) z[i] = ptxgen_@_f32(x[i]%);
+extern "C" void apply_@(long count, const # *x, const # *y, # *z) {
+    for (long i = 0; i < count; i++) z[i] = ptxgen_@(x[i]%);
 }
 """
-
-
-def applied(name: str) -> Formula:
-    function = FUNCTIONS[name]
-    arguments = [read(f"x{i}", "f32") for i in range(function.arity)]
-    return Formula((Output("z", "f32", function(*arguments)),))
+BOTH = [(name, type) for type in ("f32", "f64") for name in of_type(type)]
 
 
 @pytest.fixture(scope="module")
@@ -206,11 +291,12 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> CDLL:
     if compiler is None:
         pytest.skip("no C++ compiler (g++, clang++ or c++) to run the CUDA text on the host")
     folder = tmp_path_factory.mktemp("host")
-    outputs = [applied(name).outputs[0].node for name in FUNCTIONS]
-    together = Formula(tuple(Output(f"z{i}", "f32", n) for i, n in enumerate(outputs)))
-    text = HOST + "\n".join(source.functions(together))
-    for name, function in FUNCTIONS.items():
-        text += LOOP.replace("@", name).replace("%", ", y[i]" * (function.arity - 1))
+    text = HOST
+    for type in ("f32", "f64"):
+        text += "\n".join(source.functions(together(type)))
+    for name, type in BOTH:
+        loop = LOOP.replace("@", f"{name}_{type}").replace("#", source.CTYPES[type])
+        text += loop.replace("%", ", y[i]" * (FUNCTIONS[name].arity - 1))
     (folder / "functions.cpp").write_text(text)
     flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-frounding-math", "-fPIC", "-shared"]
     library = folder / "functions.so"
@@ -219,15 +305,15 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> CDLL:
     return CDLL(str(library))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_oracle_equals_the_cuda_text(host: CDLL, name: str) -> None:
-    x = samples(60_000)
+@pytest.mark.parametrize(("name", "type"), BOTH)
+def test_oracle_equals_the_cuda_text(host: CDLL, name: str, type: str) -> None:
+    x = samples(60_000 if type == "f32" else 6_000, type)
     y = np.random.default_rng(SEED).permutation(x)
     z = np.empty_like(x)
     pointers = (c_void_p(a.ctypes.data) for a in (x, y, z))
-    getattr(host, f"apply_{name}")(c_long(x.size), *pointers)
+    getattr(host, f"apply_{name}_{type}")(c_long(x.size), *pointers)
     operands = (x, y)[: FUNCTIONS[name].arity]
-    assert_same(measure.computed(name, *operands), z, x)
+    assert_same(call(FUNCTIONS[name], *operands), z, x)
 
 
 def test_rare_functions_stand_where_they_are_chosen() -> None:
@@ -235,6 +321,19 @@ def test_rare_functions_stand_where_they_are_chosen() -> None:
     text = "\n".join(source.functions(applied("cos")))
     assert re.search(r"\? \w+ : ptxgen_cos_far_f32\(\w+\)\)", text)
     assert text.count("ptxgen_cos_far_f32(") == 2  # its definition, and that
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_the_cpu_device_computes_them(type: str) -> None:
+    """What NVRTC makes of them, in the interpreter: some of all kinds of arguments."""
+    rng = np.random.default_rng(SEED)
+    x = rng.permutation(samples(4_000, type))[: 3 * THREADS]
+    x[:THREADS] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5] * (THREADS // 8)
+    y = rng.permutation(x)
+    y[:THREADS] = np.repeat(x[:8], THREADS // 8)
+    for name, z in run(CpuDevice(), x, y, type).items():
+        operands = (x, y)[: FUNCTIONS[name].arity]
+        assert_same(z, call(FUNCTIONS[name], *operands), *operands, context=name)
 
 
 # -- slopes -------------------------------------------------------------------------------------
@@ -316,9 +415,12 @@ def test_plain_functions() -> None:
 
 def test_the_public_module_has_them_all() -> None:
     assert set(ptxgen.functions.__all__) >= set(FUNCTIONS)
-    assert all(getattr(ptxgen.functions, n) is f for n, f in FUNCTIONS.items() if n != "pow")
-    for name, x in itertools.product(PLAIN, ["f64", "i32", "bool"]):
-        with pytest.raises(FormulaError, match=f"{name} takes f32; got {x}: cast it"):
+    for name, function in FUNCTIONS.items():
+        values = [read(f"x{i}", "f32") for i in range(function.arity)]
+        assert getattr(ptxgen.functions, name)(*values) is function(*values)
+    for name, x in [("exp", "i32"), ("tanh", "bool"), ("sin", "f64"), ("log2", "f64")]:
+        taken = " or ".join(FUNCTIONS[name].types)
+        with pytest.raises(FormulaError, match=f"{name} takes {taken}; got {x}: cast it"):
             getattr(ptxgen.functions, name)(read("x", x))
-    with pytest.raises(FormulaError, match=r"takes at least one value of the formula.*\n.*sin\(1"):
+    with pytest.raises(FormulaError, match=r"takes at least one array.*\n.*sin\(1"):
         trace(lambda x: x + ptxgen.functions.sin(1.0), {"x": read("x", "f32")})

@@ -27,7 +27,8 @@ SPECIAL += [-x for x in SPECIAL]
 
 def assert_same(actual: F32, expected: F32, *operands: F32, context: str = "") -> None:
     """Equal bits, all NaN being one."""
-    different = actual.view(np.uint32) != expected.view(np.uint32)
+    kind = f"u{actual.itemsize}"
+    different = actual.view(kind) != expected.view(kind)
     different &= ~(np.isnan(actual) & np.isnan(expected))
     if different.any():
         i = int(np.flatnonzero(different)[0])

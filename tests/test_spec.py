@@ -68,6 +68,11 @@ def rebuilt(spec: KernelSpec) -> KernelSpec:
     kinds = {type(kernel).__name__: type(kernel) for kernel in SPECS.values()}
     contracts = {str(kernel.contract): kernel.contract for kernel in SPECS.values()}
     fields["contract"] = contracts[fields["contract"]]
+    if "form" in fields:
+        forms = {
+            str(kernel.form): kernel.form for kernel in SPECS.values() if hasattr(kernel, "form")
+        }
+        fields["form"] = forms[fields["form"]]
     return kinds[fields.pop("kind")](**fields)
 
 

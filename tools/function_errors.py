@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.numerics import functions
-from ptxgen.numerics.formula import Function
-from ptxgen.reference.formula import evaluate
+from ptxgen.reference.formula import call
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
@@ -74,14 +73,6 @@ class Worst(NamedTuple):
     at_subnormal: float
 
 
-def computed(name: str, *operands: F32) -> F32:
-    """The function by the oracle."""
-    function: Function = functions.FUNCTIONS[name]
-    parameters, result = function.formula("f32")
-    named = {p.data.name: x for p, x in zip(parameters, operands, strict=True)}
-    return np.asarray(evaluate([result], named)[0], np.float32)
-
-
 def errors(value: F32, exact: F64) -> tuple[F64, NDArray[np.bool_]]:
     """The error of each value in its own ulp, and whether that is one of a normal number.
 
@@ -110,7 +101,7 @@ def worst(name: str, blocks: Iterable[F32]) -> Worst:
     for x in blocks:
         with np.errstate(all="ignore"):
             exact = np.asarray(TRUTH[name](x.astype(np.float64)), np.float64)
-        error, normal = errors(computed(name, x), exact)
+        error, normal = errors(call(functions.FUNCTIONS[name], x), exact)
         for i, kind in ((0, normal), (2, ~normal)):
             of_kind = np.where(kind, error, 0)
             index = int(np.argmax(of_kind))

@@ -129,6 +129,31 @@ def _loss(m: int, n: int) -> OpCase:
     return OpCase("cross_entropy", f"{m}x{n}", 2 * m * n, make)
 
 
+def _indexed(vocabulary: int, width: int, count: int) -> list[OpCase]:
+    """Rows of a weight that are read, and their gradient."""
+    sizes = f"{count} of {vocabulary}x{width}"
+
+    def which(torch: Any) -> Any:
+        return torch.randint(0, vocabulary, (count,), device="cuda")
+
+    def forward(torch: Any) -> Work:
+        inputs = _random(torch, vocabulary, width), which(torch)
+        return Work(inputs, ptxgen.embedding, lambda w, i: torch.nn.functional.embedding(i, w))
+
+    def backward(torch: Any) -> Work:
+        dense = torch.ops.aten.embedding_dense_backward
+        return Work(
+            (_random(torch, count, width), which(torch)),
+            lambda dy, i: ptxgen.embedding_backward(dy, i, vocabulary),
+            lambda dy, i: dense(dy, i, vocabulary, -1, False),
+        )
+
+    return [
+        OpCase("embedding", sizes, 4 * count * width, forward),
+        OpCase("embedding_backward", sizes, 2 * (count + vocabulary) * width, backward),
+    ]
+
+
 def cases() -> list[OpCase]:
     """All of them, in the order of the table."""
 
@@ -169,6 +194,20 @@ def cases() -> list[OpCase]:
         _rows("sum of all", 8192, 8192, ptxgen.sum, lambda torch, x: x.sum(), files=1),
         _rows("argmax", 4096, 32000, _argmax, lambda torch, x: x.argmax(-1), files=1),
         _trained("rms_norm + backward", 8192, 4096),
+        *_indexed(128256, 4096, 8192),
+        _rows("cumsum", 8192, 4096, ptxgen.cumsum, lambda torch, x: x.cumsum(-1)),
+        *(
+            _rows(
+                f"topk {k}",
+                m,
+                n,
+                lambda x, k=k: ptxgen.topk(x, k)[0],
+                lambda torch, x, k=k: x.topk(k).values,
+                files=1,
+            )
+            for m, n, k in ((64, 128256, 50), (8192, 64, 8))
+        ),
+        _rows("sample", 64, 128256, ptxgen.sample, lambda torch, x: x.argmax(-1), files=1),
     ]
 
 

@@ -36,6 +36,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -209,14 +210,10 @@ class Node:
     __hash__ = object.__hash__
 
     def __pow__(self, other: Any) -> Node:
-        from ptxgen.numerics import functions
-
-        return functions.power(self, other)
+        return _power(self, other)
 
     def __rpow__(self, other: Any) -> Node:
-        from ptxgen.numerics import functions
-
-        return functions.power(other, self)
+        return _power(other, self)
 
     def __bool__(self) -> bool:
         raise FormulaError(
@@ -241,6 +238,12 @@ class Node:
         if self.type == "bool":
             raise FormulaError(f"{how} takes numbers; got a bool: convert it")
         return Node("reduce", (self,), self.type, how)
+
+
+def _power(x: Any, y: Any) -> Node:
+    """By name, since functions are formulas: they import this module."""
+    found: Node = import_module("ptxgen.numerics.functions").power(x, y)
+    return found
 
 
 def _text(data: Any) -> str:
@@ -290,6 +293,9 @@ class Function:
     slope: Callable[..., tuple[Node, ...]] | None = None
     types: tuple[str, ...] = ("f32",)
     rare: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", self.body.__doc__)
 
     def __str__(self) -> str:
         return self.name

@@ -16,8 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ptxgen.numerics import activation
-from ptxgen.numerics.activation import EXP, LN2_HIGH, LN2_LOW, LOG2_E, ROUNDER
+from ptxgen.numerics.constants import CONSTANTS, F32, F64, Constants
 from ptxgen.numerics.formula import (
     Function,
     Node,
@@ -30,12 +29,34 @@ from ptxgen.numerics.formula import (
     primitive,
     where,
 )
-from ptxgen.numerics.rows import LOG, LOG_SPLIT_BITS
+from ptxgen.numerics.rows import LOG
 
 _hex = float.fromhex
 _INF = float("inf")
-_SIGN = -(1 << 31)
-"""The bits of -0.0."""
+_BOTH = ("f32", "f64")
+
+
+def _of(x: Node) -> Constants:
+    return CONSTANTS[x.type]
+
+
+def _sign(x: Node) -> Node:
+    """The bits of -0.0 where the sign of ``x`` is set, else of +0.0."""
+    return bits(x) & (-(1 << 31) if x.type == "f32" else -(1 << 63))
+
+
+def _function(
+    slope: Callable[..., tuple[Node, ...]] | None,
+    types: tuple[str, ...] = ("f32",),
+    rare: bool = False,
+) -> Callable[[Callable[..., Node]], Function]:
+    """Makes a :class:`Function` of a formula, with its name and documentation."""
+
+    def made(body: Callable[..., Node]) -> Function:
+        arity = body.__code__.co_argcount
+        return Function(body.__name__.strip("_"), body, arity, slope, types, rare)
+
+    return made
 
 
 # -- primitives by name -----------------------------------------------------------------------
@@ -120,47 +141,87 @@ def _horner(x: Node, coefficients: Sequence[float]) -> Node:
 
 def _signed(magnitude: Node, x: Node) -> Node:
     """``magnitude`` with the sign of ``x``."""
-    return from_bits(bits(magnitude) | (bits(x) & _SIGN))
+    return from_bits(bits(magnitude) | _sign(x))
 
 
-def _exp_parts(x: Node, bias: int) -> tuple[Node, Node]:
-    """``exp(x) = p * 2**n``: p, and an integer whose low bits are those of ``n + bias``.
+def _turned(value: Node, x: Node) -> Node:
+    """``value`` with its sign turned where that of ``x`` is set."""
+    return from_bits(bits(value) ^ _sign(x))
+
+
+def _reciprocal(x: Node) -> Node:
+    """``1 / x`` for 2**-124 <= |x| <= 2**124, nearly: 0.6 ulp. Without a branch, as division has.
+
+    A difference of bits gives 4 of those of the result, Newton's method 9, and a step of third
+    order all of them. (Of f64 it is the quotient.)
+    """
+    if x.type == "f64":
+        return 1 / x
+    guess = from_bits(RECIPROCAL_BITS - bits(x))
+    guess = guess * fma(-x, guess, RECIPROCAL_TWO)
+    error = fma(-x, guess, 1)
+    return fma(guess, fma(error, error, error), guess)
+
+
+def _divided(x: Node) -> Node:
+    """``1 / x`` rounded once, of the same x: one more step of Newton."""
+    if x.type == "f64":
+        return 1 / x
+    guess = _reciprocal(x)
+    return fma(guess, fma(-x, guess, 1), guess)
+
+
+RECIPROCAL_BITS = 0x7EF50000
+RECIPROCAL_TWO = _hex("0x1.004p+1")
+"""Chosen such that the last rounding is right for every mantissa: the tests try them all. With 2
+itself it is not for the largest."""
+
+
+def _reduced(x: Node, bias: int) -> tuple[Node, Node, Node]:
+    """``x = n * ln 2 + r``: r, n, and an integer whose low bits are those of ``n + bias``.
 
     n is rounded by adding a number so large that its last place is 1.
     """
-    rounded = fma(x, LOG2_E, ROUNDER + bias)
-    n = rounded - (ROUNDER + bias)
-    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x))
-    return fma(fma(_horner(r, EXP), r, 1), r, 1), bits(rounded)
+    c = _of(x)
+    rounded = fma(x, c.log2_e[0], c.rounder + bias)
+    n = rounded - (c.rounder + bias)
+    return fma(n, -c.ln2[1], fma(n, -c.ln2[0], x)), n, bits(rounded)
+
+
+def _exp_parts(x: Node, bias: int) -> tuple[Node, Node]:
+    """``exp(x) = p * 2**n``: p, and an integer whose low bits are those of ``n + bias``."""
+    r, _, n = _reduced(x, bias)
+    return fma(fma(_horner(r, _of(x).exp), r, 1), r, 1), n
+
+
+def _factors(n: Node, c: Constants) -> tuple[Node, Node]:
+    """Two numbers whose product is ``2**n``, each nearly its root, of the low bits of
+    ``n + 2 * bias``. The product itself may be subnormal or too large.
+    """
+    first = (n >> 1) << c.places
+    return from_bits(first), from_bits((n << c.places) - first)
 
 
 def _scaled(p: Node, n: Node) -> Node:
-    """``p * 2**n`` with one rounding, of the bits of ``n + 254``; -252 <= n <= 254.
-
-    By two factors, each the root of it or nearly so: the result may be subnormal or overflow.
-    """
-    first = (n >> 1) << 23
-    second = (n << 23) - first
-    return p * from_bits(first) * from_bits(second)
+    """``p * 2**n`` with one rounding, of the low bits of ``n + 2 * bias``."""
+    first, second = _factors(n, _of(p))
+    return p * first * second
 
 
 def _exp_normal(x: Node) -> Node:
     """``exp(x)`` for -87 <= x <= 88: no factor and no result is subnormal."""
-    p, n = _exp_parts(x, 127)
-    return p * from_bits(n << 23)
+    c = _of(x)
+    p, n = _exp_parts(x, c.bias)
+    return p * from_bits(n << c.places)
 
 
 # -- exponentials and logarithms --------------------------------------------------------------
-_LOWEST, _HIGHEST = -104.0, 89.0
-"""Beyond these, exp is 0 and inf; between them, ``n`` takes 9 bits."""
+@_function(lambda x, y: (y,), _BOTH)
+def exp(x: Node) -> Node:
+    """``e ** x``: ``2**n * (1 + r + r**2 * EXP(r))``, n the integer nearest to ``x / ln 2``."""
+    c = _of(x)
+    return _scaled(*_exp_parts(clamp(x, *c.exp_range), 2 * c.bias))
 
-
-def _exp(x: Node) -> Node:
-    return _scaled(*_exp_parts(clamp(x, _LOWEST, _HIGHEST), 254))
-
-
-exp = Function("exp", _exp, 1, slope=lambda x, y: (y,))
-"""``e ** x``: ``2**n * (1 + r + r**2 * EXP(r))``, n the integer nearest to ``x / ln 2``."""
 
 EXP2: tuple[float, ...] = (
     _hex("0x1.62e430p-1"),
@@ -175,31 +236,25 @@ EXP2: tuple[float, ...] = (
 
 def _exp2_scaled(x: Node) -> Node:
     """``2**x`` for -151 <= x <= 129."""
-    rounded = x + (ROUNDER + 254)
-    r = x - (rounded - (ROUNDER + 254))
+    rounded = x + (F32.rounder + 2 * F32.bias)
+    r = x - (rounded - (F32.rounder + 2 * F32.bias))
     return _scaled(fma(_horner(r, EXP2), r, 1), bits(rounded))
 
 
-def _exp2(x: Node) -> Node:
+@_function(lambda x, y: (y * math.log(2),))
+def exp2(x: Node) -> Node:
+    """``2 ** x``: ``2**n * (1 + r * EXP2(r))``, n the integer nearest to x."""
     return _exp2_scaled(clamp(x, -151, 129))
 
 
-exp2 = Function("exp2", _exp2, 1, slope=lambda x, y: (y * math.log(2),))
-"""``2 ** x``: ``2**n * (1 + r * EXP2(r))``, n the integer nearest to x."""
-
-
-def _expm1(x: Node) -> Node:
-    x = where(x == 0, x, clamp(x, -18, _HIGHEST))
-    rounded = fma(x, LOG2_E, ROUNDER + 126)
-    n = rounded - (ROUNDER + 126)
-    r = fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x))
-    series = fma(_horner(r, EXP) * r, r, r)
-    half = from_bits(bits(rounded) << 23)  # 2**(n - 1), since 2**128 is too large
+@_function(lambda x, y: (y + 1,), _BOTH)
+def expm1(x: Node) -> Node:
+    """``exp(x) - 1``: ``2**n * (r + r**2 * EXP(r)) + (2**n - 1)``."""
+    c = _of(x)
+    r, n, low = _reduced(clamp(x, c.no_less, c.exp_range[1]), c.bias - 1)
+    series = fma(_horner(r, c.exp) * r, r, r)
+    half = from_bits(low << c.places)  # 2**(n - 1), since the largest 2**n is too large
     return where(n == 0, where(x == 0, x, series), fma(series, half, half - 0.5) * 2)
-
-
-expm1 = Function("expm1", _expm1, 1, slope=lambda x, y: (y + 1,))
-"""``exp(x) - 1``: ``2**n * (r + r**2 * EXP(r)) + (2**n - 1)``."""
 
 
 def _log_special(x: Node, result: Node) -> Node:
@@ -210,25 +265,37 @@ def _log_special(x: Node, result: Node) -> Node:
 
 def _log_parts(x: Node, lowest: int) -> tuple[Node, Node]:
     """``x = 2**n * (1 + t)`` positive and finite: t, and n. ``lowest``: the bits of that 1 + t."""
-    tiny = x < 2.0**-126
-    scaled = where(tiny, x * 2.0**24, x)
-    n = (bits(scaled) - lowest) >> 23
-    t = from_bits(bits(scaled) - (n << 23)) - 1
-    return t, cast(n - where(tiny, const(24, "i32"), 0), "f32")
+    c = _of(x)
+    tiny = x < 2.0 ** (1 - c.bias)
+    scaled = where(tiny, x * 2.0 ** (c.places + 1), x)
+    n = (bits(scaled) - lowest) >> c.places
+    t = from_bits(bits(scaled) - (n << c.places)) - 1
+    return t, cast(n - where(tiny, const(c.places + 1, n.type), 0), x.type)
+
+
+ATANH: tuple[float, ...] = tuple(2 / (2 * i + 3) for i in range(11))
+"""Ascending coefficients of ``(2 atanh(s) / s - 2) / s**2`` in ``s**2``, its Taylor series."""
 
 
 def _log_joined(t: Node, n: Node) -> Node:
     """``log(1 + t) + n * log(2)``."""
-    tail = _horner(t, LOG) * t * t
-    return fma(n, LN2_HIGH, t + fma(n, LN2_LOW, tail))
+    high, low = _of(t).ln2
+    if t.type == "f32":
+        tail = _horner(t, LOG) * t * t
+        return fma(n, high, t + fma(n, low, tail))
+    s = t / (2 + t)  # log(1 + t) = 2 atanh(s), and 2 s = t - s t
+    square, half = s * s, 0.5 * t * t
+    tail = fma(s, fma(_horner(square, ATANH), square, half), n * low)
+    return fma(n, high, t - (half - tail))
 
 
-def _log(x: Node) -> Node:
-    return _log_special(x, _log_joined(*_log_parts(x, LOG_SPLIT_BITS)))
+@_function(lambda x, y: (1 / x,), _BOTH)
+def log(x: Node) -> Node:
+    """The natural logarithm: ``n * ln 2 + t + t**2 * LOG(t)``, ``x = 2**n * (1 + t)``; in f64
+    ``log(1 + t)`` is ``2 atanh(t / (2 + t))``.
+    """
+    return _log_special(x, _log_joined(*_log_parts(x, _of(x).mantissas)))
 
-
-log = Function("log", _log, 1, slope=lambda x, y: (1 / x,))
-"""The natural logarithm: ``n * ln 2 + t + t**2 * LOG(t)``, ``x = 2**n * (1 + t)``."""
 
 LOG2: tuple[float, ...] = (
     _hex("-0x1.715470p-1"),
@@ -245,48 +312,43 @@ LOG2: tuple[float, ...] = (
 ``sqrt(2)``; log2 to 2**-27.6."""
 LOG2_SPLIT_BITS = 0x3F3504F3
 """The bits of ``sqrt(1/2)``: n + log2(1 + t) is then never smaller than its second term."""
-LOG2_E_LOW = _hex("0x1.4ae0c0p-26")
-"""``1 / ln 2 - LOG2_E``."""
 
 
-def _log2(x: Node) -> Node:
+@_function(lambda x, y: (1 / (x * math.log(2)),))
+def log2(x: Node) -> Node:
+    """The logarithm to base 2: ``n + t / ln 2 + t**2 * LOG2(t)``, ``x = 2**n * (1 + t)``."""
     t, n = _log_parts(x, LOG2_SPLIT_BITS)
-    low = fma(t, LOG2_E_LOW, _horner(t, LOG2) * t * t)
-    return _log_special(x, n + fma(t, LOG2_E, low))
+    high, low = F32.log2_e
+    return _log_special(x, n + fma(t, high, fma(t, low, _horner(t, LOG2) * t * t)))
 
 
-log2 = Function("log2", _log2, 1, slope=lambda x, y: (1 / (x * math.log(2)),))
-"""The logarithm to base 2: ``n + t / ln 2 + t**2 * LOG2(t)``, ``x = 2**n * (1 + t)``."""
-
-
-def _log1p(x: Node) -> Node:
-    sum = 1 + x
-    exponent = (bits(sum) - LOG_SPLIT_BITS) & -(1 << 23)
-    scale = from_bits((129 << 23) - exponent) * 0.25  # 2**-n, which may be subnormal
+@_function(lambda x, y: (1 / (1 + x),), _BOTH)
+def log1p(x: Node) -> Node:
+    """``log(1 + x)``, as :data:`log` with ``t = x / 2**n + (1 / 2**n - 1)``."""
+    c, sum = _of(x), 1 + x
+    n = (bits(sum) - c.mantissas) >> c.places
+    scale = from_bits((c.bias + 2 - n) << c.places) * 0.25  # 2**-n, which may be subnormal
     t = fma(x, scale, scale - 1)  # of 1 + x, which is not rounded here
-    result = _log_joined(t, cast(exponent >> 23, "f32"))
+    result = _log_joined(t, cast(n, x.type))
     return where(x == 0, x, _log_special(sum, result))
 
 
-log1p = Function("log1p", _log1p, 1, slope=lambda x, y: (1 / (1 + x),))
-"""``log(1 + x)``, as :data:`log` with ``t = x / 2**n + (1 / 2**n - 1)``."""
+def _softplus_slope(x: Node, y: Node) -> tuple[Node, ...]:
+    return (sigmoid(x),)
 
 
-def _softplus(x: Node) -> Node:
+@_function(_softplus_slope, _BOTH)
+def softplus(x: Node) -> Node:
+    """``log(1 + exp(x))`` as ``max(x, 0) + log1p(exp(-|x|))``."""
     return maximum(x, 0) + log1p(exp(-absolute(x)))
 
 
-softplus = Function("softplus", _softplus, 1, slope=lambda x, y: (sigmoid(x),))
-"""``log(1 + exp(x))`` as ``max(x, 0) + log1p(exp(-|x|))``."""
-
-
 # -- powers -----------------------------------------------------------------------------------
-def _rsqrt(x: Node) -> Node:
+@_function(lambda x, y: (-0.5 * (y / x),), types=_BOTH)
+def rsqrt(x: Node) -> Node:
+    """``1 / sqrt(x)``, two roundings."""
     return 1 / sqrt(x)
 
-
-rsqrt = Function("rsqrt", _rsqrt, 1, slope=lambda x, y: (-0.5 * (y / x),), types=("f32", "f64"))
-"""``1 / sqrt(x)``, two roundings."""
 
 POW_LOG: tuple[float, ...] = (
     _hex("0x1.71547652b86e9p+0"),
@@ -305,10 +367,17 @@ POW_LOG: tuple[float, ...] = (
     _hex("-0x1.01bb593a9e12dp-5"),
 )
 """Ascending coefficients of ``log2(1 + t) / t``, -0.25 <= t < 0.5, in f64; to 2**-38.2."""
-_ROUNDER_F64 = 1.5 * 2.0**52
 
 
-def _pow(x: Node, y: Node) -> Node:
+def _pow_slope(x: Node, y: Node, z: Node) -> tuple[Node, ...]:
+    zero = const(0.0, x.type)
+    by_x = where(y == 0, zero, y * pow_(x, y - 1))
+    return by_x, where((x == 0) & (y >= 0), zero, z * log(x))
+
+
+@_function(_pow_slope)
+def pow_(x: Node, y: Node) -> Node:
+    """``2 ** (y * log2(x))``, product and logarithm in f64; special values are those of C."""
     size = absolute(x)
     wide = cast(size, "f64")  # never subnormal
     n = (cast(bits(wide) >> 32, "i32") - 0x3FE80000) >> 20
@@ -317,8 +386,8 @@ def _pow(x: Node, y: Node) -> Node:
     logarithm = where(size == 0, -_INF, where(size == _INF, _INF, logarithm))
     exponent = where(size == 1, 0, logarithm * cast(y, "f64"))
     exponent = where(exponent > -160, where(exponent < 160, exponent, 160.0), -160.0)
-    rounded = exponent + (_ROUNDER_F64 + 254)
-    r = cast(exponent - (rounded - (_ROUNDER_F64 + 254)), "f32")
+    rounded = exponent + (F64.rounder + 2 * F32.bias)
+    r = cast(exponent - (rounded - (F64.rounder + 2 * F32.bias)), "f32")
     result = _scaled(fma(_horner(r, EXP2), r, 1), cast(bits(rounded), "i32"))
 
     half = 0.5 * y
@@ -328,15 +397,6 @@ def _pow(x: Node, y: Node) -> Node:
     undefined = ((x < 0) & (size < _INF) & ~whole) | isnan(x) | isnan(y)
     return where((x == 1) | (y == 0), 1, where(undefined, math.nan, result))
 
-
-def _pow_slope(x: Node, y: Node, z: Node) -> tuple[Node, ...]:
-    zero = const(0.0, x.type)
-    by_x = where(y == 0, zero, y * pow_(x, y - 1))
-    return by_x, where((x == 0) & (y >= 0), zero, z * log(x))
-
-
-pow_ = Function("pow", _pow, 2, slope=_pow_slope)
-"""``2 ** (y * log2(x))``, the product and the logarithm in f64; special values as C has them."""
 
 _POWERS: Mapping[float, Callable[[Node], Node]] = {
     -2: lambda x: 1 / (x * x),
@@ -361,13 +421,13 @@ def power(x: Any, y: Any) -> Node:
 
 
 # -- sigmoid and its kin ----------------------------------------------------------------------
-def _sigmoid(x: Node) -> Node:
-    e = _scaled(*_exp_parts(maximum(-absolute(x), _LOWEST), 254))
-    return where(x < 0, e, 1) / (1 + e)
+@_function(lambda x, y: (y * (1 - y),), _BOTH)
+def sigmoid(x: Node) -> Node:
+    """``1 / (1 + exp(-x))``, of ``e = exp(-|x|)``: ``1 / (1 + e)`` or ``e / (1 + e)``."""
+    c = _of(x)
+    e = _scaled(*_exp_parts(maximum(-absolute(x), c.exp_range[0]), 2 * c.bias))
+    return where(x < 0, e, 1) * _reciprocal(1 + e)
 
-
-sigmoid: Function = Function("sigmoid", _sigmoid, 1, slope=lambda x, y: (y * (1 - y),))
-"""``1 / (1 + exp(-x))``, of ``e = exp(-|x|)``: ``1 / (1 + e)`` or ``e / (1 + e)``."""
 
 TANH: tuple[float, ...] = (
     _hex("-0x1.555540p-2"),
@@ -379,16 +439,21 @@ TANH: tuple[float, ...] = (
 """Ascending coefficients of ``(tanh(x) / x - 1) / x**2`` in ``x**2``, |x| <= 0.6; to 2**-28.3."""
 
 
-def _tanh(x: Node) -> Node:
+@_function(lambda x, y: (1 - y * y,), _BOTH)
+def tanh(x: Node) -> Node:
+    """``1 - 2 e / (1 + e)``, ``e = exp(-2 |x|)``, with the sign of x; where |x| < 0.6
+    ``x + x**3 * TANH(x**2)``. In f64 ``-e / (2 + e)``, ``e = expm1(-2 |x|)``.
+    """
     y = absolute(x)
+    if x.type == "f64":
+        e = expm1(-2 * y)
+        return _signed(-e / (2 + e), x)
     square = y * y
     small = fma(_horner(square, TANH) * square, y, y)
-    large = 1 - 2 / (1 + _exp_normal(2 * minimum(y, 10)))
+    e = _exp_normal(-2 * minimum(y, 10))
+    large = fma(-2 * e, _reciprocal(1 + e), 1)
     return _signed(where(y < 0.6, small, large), x)
 
-
-tanh = Function("tanh", _tanh, 1, slope=lambda x, y: (1 - y * y,))
-"""``1 - 2 / (1 + exp(2 |x|))`` with the sign of x; ``x + x**3 * TANH(x**2)`` where |x| < 0.6."""
 
 ERF: tuple[float, ...] = (
     _hex("0x1.06eba8p-3"),
@@ -412,15 +477,33 @@ ERFC: tuple[float, ...] = (
 """Ascending coefficients of ``log(erfc(x))``, 1 <= x < 3.95; erf to 2**-29.8."""
 
 
-def _erf(x: Node) -> Node:
+ERF_TAYLOR: tuple[float, ...] = (
+    _hex("0x1.06eba8214db69p-3"),
+    *((-1) ** i * 2 / math.sqrt(math.pi) / math.factorial(i) / (2 * i + 1) for i in range(1, 13)),
+)
+"""Ascending coefficients of ``erf(x) / x - 1`` in ``x**2``, the Taylor series."""
+
+
+def _erf_wide(y: Node) -> Node:
+    small = fma(_horner(y * y, ERF_TAYLOR), y, y)
+    c = _of(y)
+    z = minimum(y, 6) * math.sqrt(2)  # erf(y) = 1 - 2 P(-z)
+    u = z / (z + c.tail_shift) - 0.5
+    tail = _exp_normal(-0.5 * (z * z)) * 2 / (z + c.tail_shift) * _horner(u, c.tail)
+    return where(y < 0.5, small, 1 - tail)
+
+
+@_function(lambda x, y: (exp(-(x * x)) * (2 / math.sqrt(math.pi)),), _BOTH)
+def erf(x: Node) -> Node:
+    """The error function: ``1 - exp(ERFC(|x|))`` with the sign of x; ``x + x * ERF(x**2)`` where
+    |x| < 1. In f64 ``1 - 2 P(-|x| sqrt(2))``, as :data:`gelu` has it, or the Taylor series.
+    """
     y = absolute(x)
+    if x.type == "f64":
+        return _signed(_erf_wide(y), x)
     small = fma(_horner(y * y, ERF), y, y)
     large = 1 - _exp_normal(_horner(minimum(y, 3.9375), ERFC))
     return _signed(where(y < 1, small, large), x)
-
-
-erf = Function("erf", _erf, 1, slope=lambda x, y: (exp(-(x * x)) * (2 / math.sqrt(math.pi)),))
-"""The error function: ``1 - exp(ERFC(|x|))`` with the sign of x; ``x + x * ERF(x**2)`` below 1."""
 
 
 # -- trigonometry -----------------------------------------------------------------------------
@@ -458,15 +541,14 @@ def _window(first: int) -> int:
     return value - (value >> 63 << 64)
 
 
-_WINDOWS = tuple((const(_window(i), "i64"), const(_window(i + 2), "i64")) for i in range(4))
 _NEAR = 65536.0
 """Below it a quarter turn of three f32 numbers is taken off often enough to keep all bits."""
 
 
 def _near(x: Node) -> tuple[Node, Node]:
     """``x = n * pi/2 + r`` for 0 <= x < _NEAR: r in [-pi/4, pi/4], and an integer n modulo 4."""
-    rounded = fma(x, TWO_OVER_PI, ROUNDER)
-    n = rounded - ROUNDER
+    rounded = fma(x, TWO_OVER_PI, F32.rounder)
+    n = rounded - F32.rounder
     r = fma(n, -HALF_PI[2], fma(n, -HALF_PI[1], fma(n, -HALF_PI[0], x)))
     return r, bits(rounded)
 
@@ -479,12 +561,10 @@ def _far(x: Node) -> tuple[Node, Node]:
     """
     word = bits(x) >> 23
     shift = cast(word - (127 + 16), "i64")  # of the window: 0 to 111
-    first, second = _WINDOWS[3]
+    first, second = (const(_window(i), "i64") for i in (3, 5))
     for i in (2, 1, 0):
-        first, second = (
-            where(shift < 32 * (i + 1), a, b)
-            for a, b in zip(_WINDOWS[i], (first, second), strict=True)
-        )
+        first = where(shift < 32 * (i + 1), _window(i), first)
+        second = where(shift < 32 * (i + 1), _window(i + 2), second)
     shift = shift & 31
     high = (first << shift) | (((second >> 1) & ((1 << 63) - 1)) >> (63 - shift))
     low = ((second << shift) >> 32) & 0xFFFFFFFF
@@ -494,55 +574,72 @@ def _far(x: Node) -> tuple[Node, Node]:
     return where(x < _INF, r, math.nan), cast(((turn >> 61) + 1) >> 1, "i32")
 
 
-def _sine(r: Node, n: Node) -> Node:
-    """``sin(r + n * pi/2)``"""
+def _sine_and_cosine(r: Node) -> tuple[Node, Node]:
     square = r * r
     sine = fma(_horner(square, SIN) * square, r, r)
-    cosine = fma(fma(_horner(square, COS), square, -0.5), square, 1)
-    value = where((n & 1) == 0, sine, cosine)
+    return sine, fma(fma(_horner(square, COS), square, -0.5), square, 1)
+
+
+def _sine(r: Node, n: Node) -> Node:
+    """The sine of ``r + n * pi/2``."""
+    value = where((n & 1) == 0, *_sine_and_cosine(r))
     return from_bits(bits(value) ^ ((n & 2) << 30))
 
 
+def _cosine(r: Node, n: Node) -> Node:
+    return _sine(r, n + 1)
+
+
 def _tangent(r: Node, n: Node) -> Node:
-    square = r * r
-    sine = fma(_horner(square, SIN) * square, r, r)
-    cosine = fma(fma(_horner(square, COS), square, -0.5), square, 1)
+    sine, cosine = _sine_and_cosine(r)
     even = (n & 1) == 0
     return where(even, sine, -cosine) / where(even, cosine, sine)
 
 
-def _turned(name: str, result: Callable[[Node, Node], Node], add: int = 0) -> Callable[..., Node]:
-    """``result`` of r and n for all |x|; the large ones by a function of their own."""
-
-    def far(x: Node) -> Node:
-        r, n = _far(x)
-        return result(r, n + add)
-
-    large = Function(f"{name}_far", far, 1, rare=True)
-
-    def body(x: Node) -> Node:
-        y = absolute(x)
-        r, n = _near(y)
-        return where(y < _NEAR, result(r, n + add), large(y))
-
-    return body
+@_function(None, rare=True)
+def sin_far(x: Node) -> Node:
+    """The sine from _NEAR on."""
+    return _sine(*_far(x))
 
 
-_sin_size, _cos_size = _turned("sin", _sine), _turned("cos", _sine, 1)
-_tan_size = _turned("tan", _tangent)
+@_function(None, rare=True)
+def cos_far(x: Node) -> Node:
+    """The cosine from _NEAR on."""
+    return _cosine(*_far(x))
 
 
-def _odd(size: Callable[..., Node], x: Node) -> Node:
-    return from_bits(bits(size(x)) ^ (bits(x) & _SIGN))
+@_function(None, rare=True)
+def tan_far(x: Node) -> Node:
+    """The tangent from _NEAR on."""
+    return _tangent(*_far(x))
 
 
-sin = Function("sin", lambda x: _odd(_sin_size, x), 1, slope=lambda x, y: (cos(x),))
-"""The sine of an angle in radians: of r, what is left of |x| beside multiples of a quarter turn,
-``r + r**3 * SIN(r**2)`` or ``1 - r**2 / 2 + r**4 * COS(r**2)``."""
-cos: Function = Function("cos", lambda x: _cos_size(x), 1, slope=lambda x, y: (-sin(x),))
-"""The cosine of an angle in radians, as :data:`sin`."""
-tan = Function("tan", lambda x: _odd(_tan_size, x), 1, slope=lambda x, y: (fma(y, y, 1),))
-"""The tangent of an angle in radians, a quotient of the polynomials of :data:`sin`."""
+def _sin_slope(x: Node, y: Node) -> tuple[Node, ...]:
+    return (cos(x),)
+
+
+@_function(_sin_slope)
+def sin(x: Node) -> Node:
+    """The sine of an angle in radians: of r, what is left of |x| beside multiples of pi/2,
+    ``r + r**3 * SIN(r**2)`` or ``1 - r**2 / 2 + r**4 * COS(r**2)``.
+    """
+    y = absolute(x)
+    return _turned(where(y < _NEAR, _sine(*_near(y)), sin_far(y)), x)
+
+
+@_function(lambda x, y: (-sin(x),))
+def cos(x: Node) -> Node:
+    """The cosine of an angle in radians, as :data:`sin`."""
+    y = absolute(x)
+    return where(y < _NEAR, _cosine(*_near(y)), cos_far(y))
+
+
+@_function(lambda x, y: (fma(y, y, 1),))
+def tan(x: Node) -> Node:
+    """The tangent of an angle in radians, the quotient of the polynomials of :data:`sin`."""
+    y = absolute(x)
+    return _turned(where(y < _NEAR, _tangent(*_near(y)), tan_far(y)), x)
+
 
 ATAN: tuple[float, ...] = (
     _hex("-0x1.555540p-2"),
@@ -558,7 +655,11 @@ ATAN: tuple[float, ...] = (
 """Ascending coefficients of ``(atan(x) / x - 1) / x**2`` in ``x**2``, 0 <= x <= 1; to 2**-28.4."""
 
 
-def _atan(x: Node) -> Node:
+@_function(lambda x, y: (1 / fma(x, x, 1),))
+def atan(x: Node) -> Node:
+    """The arc tangent: with the sign of x ``z + z**3 * ATAN(z**2)`` of ``z = |x|``; above 1
+    ``pi/2`` less that of ``1 / |x|``.
+    """
     y = absolute(x)
     steep = y > 1
     z = where(steep, 1 / y, y)
@@ -567,31 +668,17 @@ def _atan(x: Node) -> Node:
     return _signed(where(steep, HALF_PI[0] - (angle - HALF_PI[1]), angle), x)
 
 
-atan = Function("atan", _atan, 1, slope=lambda x, y: (1 / fma(x, x, 1),))
-"""The arc tangent: ``z + z**3 * ATAN(z**2)``, z = |x|; ``pi/2`` less that of ``1 / |x|`` above."""
-
-
 # -- the epilogue activations, with the bits that epilogues give ------------------------------
-def _relu(x: Node) -> Node:
+@_function(lambda x, y: (where(x <= 0, const(0.0, x.type), 1),), types=_BOTH)
+def relu(x: Node) -> Node:
+    """``max(x, 0)``; a NaN stays, and -0.0 becomes +0.0."""
     return maximum(x, 0)
 
 
-relu = Function(
-    "relu",
-    _relu,
-    1,
-    slope=lambda x, y: (where(x <= 0, const(0.0, x.type), 1),),
-    types=("f32", "f64"),
-)
-"""``max(x, 0)``; a NaN stays, and -0.0 becomes +0.0."""
-
-
 def _gate(name: str, x: Node) -> Node:
-    """See :mod:`ptxgen.numerics.activation`; these are the operations of its epilogues."""
-    c = activation
-    magnitude = absolute(x)
-    limit = c.LIMIT[name]
-    y = where(magnitude > limit, limit, magnitude)
+    """See :mod:`ptxgen.numerics.activation`: what epilogues compute, to the bit, in fewer steps."""
+    c = _of(x)
+    y = minimum(absolute(x), c.limit[name])
 
     # argument + low is the exponent of e, to about 46 bits.
     argument, low = -y, None
@@ -600,10 +687,10 @@ def _gate(name: str, x: Node) -> Node:
         argument, low = -0.5 * square, -0.5 * fma(y, y, -square)
     elif name == "gelu_tanh":
         square = y * y
-        linear, cubic = c.TANH_LINEAR_HIGH, c.TANH_CUBIC_HIGH
+        linear, cubic = c.linear[0], c.cubic[0]
         term = cubic * square
         slope_low = fma(cubic, fma(y, y, -square), fma(cubic, square, -term))
-        slope_low = fma(c.TANH_CUBIC_LOW, square, slope_low) + c.TANH_LINEAR_LOW
+        slope_low = fma(c.cubic[1], square, slope_low) + c.linear[1]
         slope = linear + term
         term_part = slope - linear
         linear_part = slope - term_part
@@ -612,29 +699,28 @@ def _gate(name: str, x: Node) -> Node:
         low = fma(-y, slope_low, fma(-y, slope, -argument))
 
     # e = 2**n * (power + power_low)
-    rounded = fma(argument, LOG2_E, ROUNDER)
-    n = bits(rounded) - c.ROUNDER_BITS
-    quotient = rounded - ROUNDER
-    tail = quotient * -LN2_LOW if low is None else fma(quotient, -LN2_LOW, low)
-    r = fma(quotient, -LN2_HIGH, argument) + tail
-    series = fma(_horner(r, EXP) * r, r, r)
+    bias = c.rounder + 2 * c.bias
+    rounded = fma(argument, c.log2_e[0], bias)
+    n = rounded - bias
+    tail = n * -c.ln2[1] if low is None else fma(n, -c.ln2[1], low)
+    r = fma(n, -c.ln2[0], argument) + tail
+    series = fma(_horner(r, c.exp) * r, r, r)
     power = 1 + series
     power_low = series + (1 - power)
-    first = from_bits(((n >> 1) + 127) << 23)
-    second = from_bits((n - (n >> 1) + 127) << 23)
+    first, second = _factors(bits(rounded), c)
 
     # The tail is e * (numerator + numerator_low) / (denominator + denominator_low); the reciprocal
     # of the denominator is reciprocal * (1 + correction).
-    shift, addend = (c.TAIL_SHIFT, y) if name == "gelu" else (1, power * first * second)
+    shift, addend = (c.tail_shift, y) if name == "gelu" else (1, power * first * second)
     denominator = shift + addend
     denominator_low = addend + (shift - denominator)
-    reciprocal = 1 / denominator
+    reciprocal = _divided(denominator)
     correction = fma(-reciprocal, denominator_low, fma(-reciprocal, denominator, 1))
     if name == "gelu":
         u = fma(y * reciprocal, correction, fma(y, reciprocal, -0.5))
-        high = _horner(u, c.TAIL[1:])
-        numerator = fma(high, u, c.TAIL[0])
-        numerator_low = fma(high, u, c.TAIL[0] - numerator)
+        high = _horner(u, c.tail[1:])
+        numerator = fma(high, u, c.tail[0])
+        numerator_low = fma(high, u, c.tail[0] - numerator)
         weight = numerator * reciprocal
         weight_low = fma(numerator_low, reciprocal, fma(numerator, reciprocal, -weight))
         value = weight * power
@@ -645,8 +731,7 @@ def _gate(name: str, x: Node) -> Node:
         value_low = fma(reciprocal, power_low, fma(reciprocal, power, -value))
         value_low = fma(value, correction, value_low)
     product = fma(y, value, y * value_low)
-    positive = where(x >= 0, x, -0.0)
-    return fma(-(product * first), second, positive)
+    return fma(-(product * first), second, maximum(x, -0.0))
 
 
 def _silu_slope(x: Node, y: Node) -> tuple[Node, ...]:
@@ -667,12 +752,23 @@ def _gelu_tanh_slope(x: Node, y: Node) -> tuple[Node, ...]:
     return (fma(0.5 * x * fma(-t, t, 1), inner, fma(t, 0.5, 0.5)),)
 
 
-silu = Function("silu", lambda x: _gate("silu", x), 1, slope=_silu_slope)
-"""``x * sigmoid(x)``."""
-gelu = Function("gelu", lambda x: _gate("gelu", x), 1, slope=_gelu_slope)
-"""``x * (1 + erf(x / sqrt(2))) / 2``."""
-gelu_tanh = Function("gelu_tanh", lambda x: _gate("gelu_tanh", x), 1, slope=_gelu_tanh_slope)
-"""``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``."""
+@_function(_silu_slope, _BOTH)
+def silu(x: Node) -> Node:
+    """``x * sigmoid(x)``."""
+    return _gate("silu", x)
+
+
+@_function(_gelu_slope, _BOTH)
+def gelu(x: Node) -> Node:
+    """``x * (1 + erf(x / sqrt(2))) / 2``."""
+    return _gate("gelu", x)
+
+
+@_function(_gelu_tanh_slope, _BOTH)
+def gelu_tanh(x: Node) -> Node:
+    """``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``."""
+    return _gate("gelu_tanh", x)
+
 
 FUNCTIONS: Mapping[str, Function] = {
     f.name: f

@@ -109,7 +109,7 @@ GEMM = Signature(
         "beta": Option(0.0, kind="float"),
         "out_dtype": Option(),
     },
-    over={"out": "c"},
+    over={"out": ("c",)},
 )
 
 

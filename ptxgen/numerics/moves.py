@@ -49,5 +49,5 @@ INDEX_ADD = Signature(
     ("out",),
     {"": {"x": "V I", "indices": "K", "source": "K I", "out": "V I"}},
     ("V", "K", "I"),
-    over={"out": "x"},
+    over={"out": ("x",)},
 )

@@ -38,5 +38,5 @@ CUMSUM = Signature(
         "exclusive": Option(False, (False, True), "bool"),
         "reverse": Option(False, (False, True), "bool"),
     },
-    over={"out": "x"},
+    over={"out": ("x",)},
 )

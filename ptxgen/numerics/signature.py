@@ -57,8 +57,9 @@ class Signature:
     likewise (the names of the arguments that say where to write). ``forms``: of all of these, for
     each way that the option "layout" may be (the only key is "" where there is no such option).
     ``sizes``: the names of its sizes, in the order in which people give them. ``over``: of results,
-    the argument that its memory may be, as a whole: kernels read each element of that before they
-    write it.
+    the arguments that its memory may be, as a whole: kernels read each element of those before they
+    write it. ``scalars``: the arguments that are Python numbers, which kernels are given when they
+    are fired.
     """
 
     name: str
@@ -68,7 +69,13 @@ class Signature:
     sizes: tuple[str, ...]
     optional: frozenset[str] = frozenset()
     options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
-    over: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    over: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    scalars: tuple[str, ...] = ()
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The arguments that are arrays."""
+        return tuple(name for name in self.arguments if name not in self.scalars)
 
     def infer(
         self,

@@ -53,7 +53,7 @@ def question(problem: Problem, device: Device) -> dict[str, Any]:
         "values": dict(problem.values),
         "arch": architecture(device),
         "sms": device.sms,
-        "dtype": problem.dtype,
+        "dtype": problem.dtype if problem.form is None else None,
         "gpu": device.gpu,
         "rates": device.rates,
         "count": problem.count,
@@ -63,7 +63,7 @@ def question(problem: Problem, device: Device) -> dict[str, Any]:
 
 def ready(problem: Problem, device: Device, choice: Choice) -> Launch:
     """What the dispatcher chose, compiled, loaded and ready to be fired."""
-    route = TABLES[problem.table].routes[choice.route].of(problem.dtype)
+    route = TABLES[problem.table].routes[choice.route].of(problem.dtype, problem.form)
     return _built(problem, device, route, choice)
 
 
@@ -160,12 +160,12 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 
     from ptxgen.dispatch.emit import conjuncts
 
-    routes = routes_by_name()
+    routes = routes_by_name() if problem.form is None else formed(problem, sms)
     table = TABLES[problem.table]
     if table.opened and problem.dtype not in table.dtypes:  # its kernels are listed nowhere
         own = (route.of(problem.dtype) for route in table.routes)
         routes = {**routes, **{r.name: (r, problem.table, problem.dtype) for r in own}}
-    if kernel in SPECS and kernel not in routes:
+    if problem.form is None and kernel in SPECS and kernel not in routes:
         names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
         raise OptionError(
             f"kernel is {kernel!r}, which only serves with others; takes the name of a route: "
@@ -173,6 +173,7 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
         )
     if kernel not in routes:
         near = difflib.get_close_matches(str(kernel), routes, 3) or sorted(routes)[:3]
+        near = near if problem.form is None else list(routes)
         raise OptionError(f"kernel is {kernel!r}, which is unknown; takes for example {near}")
     route, key, takes = routes[kernel]
     space = TABLES[problem.table].space
@@ -206,6 +207,20 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
 def routes_by_name() -> dict[str, tuple[Route, Key, str]]:
     """The routes of all tables for every dtype, with the table and the dtype, by name."""
     return _by_name(tuple(TABLES))
+
+
+def formed(problem: Problem, sms: int) -> dict[str, tuple[Route, Key, str]]:
+    """The routes that serve a problem of a form, as they are rendered for that, by name, each with
+    the table and the dtype; in their order.
+    """
+    table = TABLES[problem.table]
+    environment = table.space.environment(problem.given(sms))
+    twins = (
+        route.of(problem.dtype, problem.form)
+        for route in table.routes
+        if route.requires.evaluate(environment)
+    )
+    return {twin.name: (twin, problem.table, problem.dtype) for twin in twins}
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -189,10 +190,11 @@ def _scattering(
     old: ArrayView | None,
 ) -> Problem:
     rows, count, inner = sizes
-    if count > COUNT_MAX or -(-rows // 32) * -(-inner // 32) > GRID_MAX:
+    leaves = max(-(-count // 1024), 1) * inner
+    if count > COUNT_MAX or leaves > 1 << 24 or -(-rows // 32) * -(-inner // 32) > GRID_MAX:
         raise ShapeError(
             f"{what}: {count} contributions to {rows} rows of {inner}; takes at most {COUNT_MAX} "
-            f"contributions, and 2^41 elements"
+            f"contributions, 2^24 elements of every 1024th, and 2^41 elements"
         )
     down = source.strides[-2] if count > 1 else 0
     low = alignment(name, source, down, inner)
@@ -287,8 +289,7 @@ def backward(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of an embedding: contract ``scatter/1``."""
-    from ptxgen import torch as operators
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (weight, indices), (dy,) = arguments, gradients
     found = operators.embedding_backward(
         dy.contiguous(), indices, rows=weight.shape[0], padding_idx=options["padding_idx"]
@@ -304,8 +305,7 @@ def backward_gather(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of slices that were read: their gradients are added, each matrix for itself."""
-    from ptxgen import torch as operators
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (x, indices), (dy,) = arguments, gradients
     outer, size, inner = x.shape
     rows = dy.transpose(0, 1).reshape(indices.shape[0], outer * inner)
@@ -321,8 +321,7 @@ def backward_again(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """Of an embedding's gradient: the rows of what its gradient is."""
-    from ptxgen import torch as operators
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (_, indices), (ddw,) = arguments, gradients
     index = options["padding_idx"]
     if index is not None:
@@ -338,8 +337,7 @@ def backward_add(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     """``dx = dy``, and of the source its rows."""
-    from ptxgen import torch as operators
-
+    operators = sys.modules["ptxgen.torch"]  # which calls this
     (_, indices, _), (dy,) = arguments, gradients
     return dy, None, operators.embedding(dy, indices) if needs[2] else None
 

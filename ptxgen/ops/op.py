@@ -45,6 +45,17 @@ class Reading(Protocol):
 Options = Mapping[str, Any]
 
 
+class Numbered(Reading, Protocol):
+    """That of a call with Python numbers (:attr:`Signature.scalars`)."""
+
+    @property
+    def encoders(self) -> tuple[Callable[[Any], int], ...]:
+        """For each, what makes of it the 8 bytes that kernels are given, as an integer.
+
+        They raise DtypeError for what cannot be given.
+        """
+
+
 class Question(NamedTuple):
     """A problem given by sizes alone: how ``explain`` asks.
 
@@ -73,12 +84,17 @@ class Op:
     tensors), options, and which arguments need one, and is made of operations of
     :mod:`ptxgen.torch`. Operations with ``backward`` have an operator in :mod:`ptxgen.torch` by
     their name.
+
+    ``watched``, where there is one, is called in place of the kernels with tensors that somebody
+    watches: autograd, or a compiler that traces (its arguments are the operation's, and the
+    options, both as tuples). Without it, tensors that need gradients are refused.
     """
 
     signature: Signature
     read: Callable[[Mapping[str, ArrayView], Options, tuple[str | None, ...]], Reading]
     pose: Callable[[Question], Problem]
     backward: Callable[..., tuple[Any, ...]] | None = field(default=None, repr=False)
+    watched: Callable[..., Any] | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:

@@ -7,17 +7,18 @@ every argument before anything is enqueued, and enters what it prepared into the
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ptxgen.errors import DtypeError, GradError, OptionError
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops import autotune
 from ptxgen.ops.launch import launch, remember
-from ptxgen.ops.op import Op
+from ptxgen.ops.op import Numbered, Op
 from ptxgen.runtime import (
     ArrayView,
     Call,
@@ -38,17 +39,23 @@ of its options, all in the signature's order."""
 class _Entry:
     """A prepared launch, and what a call must check before it fires it."""
 
-    __slots__ = ("empty", "fire", "grad_enabled", "index", "sizes")
+    __slots__ = ("empty", "encode", "fire", "grad_enabled", "index", "sizes", "strided")
 
     fire: Callable[..., None]
     empty: tuple[Callable[[], Any], ...]
     """Makes each result."""
+    encode: tuple[Callable[[Any], int], ...]
+    """Makes of each number what kernels are given (:class:`ptxgen.ops.op.Numbered`)."""
     grad_enabled: Callable[[], bool]
     index: int
     sizes: tuple[int, ...]
     """Bytes between the ends of each argument and result, 0 for those not given."""
+    strided: bool
+    """Whether an operand may be a lazily negated tensor: one has no dimension of unit stride."""
 
 
+NEAR = 4096
+"""Bytes, short of which results are remembered by how far apart they are."""
 _tensors: set[type] = set()
 """torch.Tensor and torch.nn.Parameter, once they have been seen; subclasses may do anything."""
 _optional: set[type] = {type(None)}
@@ -78,22 +85,23 @@ def hot_path(signature: Signature) -> str:
     and device, and known low bits of the addresses; none needs a gradient; results that are given
     share no memory with anything, but for what the signature says that they may be.
     """
-    arguments, outs = signature.arguments, signature.results
-    names = (*arguments, *outs)
-    always = [n for n in arguments if n not in signature.optional]
+    arguments, outs, numbers = signature.arguments, signature.results, signature.scalars
+    given = (*arguments, *outs)
+    names = tuple(n for n in given if n not in numbers)
+    always = [n for n in signature.arrays if n not in signature.optional]
     maybe = [n for n in names if n not in always]
 
     def joined(form: str, over: Any, by: str = ", ") -> str:
         return by.join(form.format(n) for n in over)
 
-    fired = joined("p_{}", names)
+    fired = joined("p_{}", given)
     lines = [
-        f"def call({', '.join(names)}, stream, options):",
+        f"def call({', '.join(given)}, stream, options):",
         "    key = entry = None",
         f"    if {joined('type({}) in tensors', always, ' and ')}:",
         f"        if {joined('type({}) in optional', maybe, ' and ') or 'True'}:",
         "            try:",
-        *(f"                p_{n} = {n}.data_ptr()" for n in always),
+        *(f"                p_{n} = {n}.data_ptr(); k_{n} = torch_key({n})" for n in always),
         *(f"                p_{n} = 0; k_{n} = None" for n in maybe),
         f"                grad = {joined('{}.requires_grad', always, ' or ')}",
     ]
@@ -104,17 +112,29 @@ def hot_path(signature: Signature) -> str:
             f"                    grad = grad or {n}.requires_grad",
         ]
 
-    def key_of(name: str) -> str:
-        return f"torch_key({name})" if name in always else f"k_{name}"
-
-    keys = map(key_of, names)
+    # Results that lie close together, as parts of one array do, do so in each call of a key.
+    near = [(a, b, f"n_{i}") for i, (a, b) in enumerate(itertools.combinations(outs, 2))]
+    for a, b, distance in near:
+        lines += [
+            f"                {distance} = p_{a} - p_{b}",
+            f"                {distance} = {distance} if -{NEAR} < {distance} < {NEAR} else 0",
+        ]
     lines += [
         f"                low = ({joined('p_{}', names, ' | ')}) & 15",
         f"                low = low and ({joined('p_{} & 15', names)},)",
-        f"                key = ({', '.join(keys)}, options, low)",
+        f"                key = ({joined('k_{}', names)}, options, low"
+        f"{''.join(f', {n}' for *_, n in near)})",
         "                entry = find(key)",
-        "            except (RuntimeError, TypeError):  # no memory; unhashable options",
-        "                key = None",
+    ]
+    if numbers:
+        lines.append("                if entry is not None:")
+    lines += [
+        *(f"                    p_{n} = entry.encode[{i}]({n})" for i, n in enumerate(numbers)),
+        "            except (RuntimeError, TypeError):  # no memory; unhashable options; no number",
+        "                key = entry = None",
+        "    if entry is not None and entry.strided:",
+        f"        if {joined('{0} is not None and {0}.is_neg()', names, ' or ')}:",
+        "            key = entry = None",
         "    if entry is not None and not (grad and entry.grad_enabled()):",
         f"        if stream is None and {joined('{} is None', outs, ' and ')}:",
     ]
@@ -132,12 +152,13 @@ def hot_path(signature: Signature) -> str:
     ]
     apart = []
     for i, out in enumerate(outs):
-        at = names.index(out)
-        lines.append(f"            e_{out} = p_{out} + sizes[{at}]")
-        for j, other in enumerate((*arguments, *outs[:i])):
+        lines.append(f"            e_{out} = p_{out} + sizes[{names.index(out)}]")
+        for other in names[: len(signature.arrays) + i]:
+            j = names.index(other)
             ways = [f"e_{out} <= p_{other}", f"p_{other} + sizes[{j}] <= p_{out}"]
-            if signature.over.get(out) == other:
-                ways.append(f"p_{out} == p_{other} and {key_of(out)} == {key_of(other)}")
+            if other in signature.over.get(out, ()):
+                ways.append(f"p_{out} == p_{other} and k_{out} == k_{other}")
+            ways += [n for a, b, n in near if {a, b} == {out, other}]
             apart.append(f"({' or '.join(ways)})")
     lines += [
         f"            if {' and '.join(apart)}:",
@@ -168,11 +189,14 @@ def careful(
     signature.check(named)
     if kernel is not None and not isinstance(kernel, str):
         raise OptionError(f"kernel is {kernel!r}; takes None or the name of a kernel")
-    given = dict(zip(signature.arguments, arguments, strict=True))
+    everything = dict(zip(signature.arguments, arguments, strict=True))
+    given = {name: everything[name] for name in signature.arrays}
     for name, array in given.items():
         if array is None and name not in signature.optional:
             raise DtypeError(f"{name} is None; takes an array")
     targets = dict(zip(signature.results, outs, strict=True))
+    if op.watched is not None and all(t is None for t in outs) and _watched(given.values()):
+        return op.watched(arguments, options)
     _refuse_gradients({**given, **targets})
     if any(t is None for t in outs) and any(t is not None for t in outs):
         missing = ", ".join(name for name, t in targets.items() if t is None)
@@ -182,9 +206,12 @@ def careful(
         None if t is None else view(t, name, call.stream).dtype for name, t in targets.items()
     )
     reading = op.read(_as_computed(call), named, dtypes)
+    encoders = cast(Numbered, reading).encoders if signature.scalars else ()
+    numbers = {n: e(everything[n]) for n, e in zip(signature.scalars, encoders, strict=True)}
+    over = signature.over
     written = tuple(
         call.output(
-            r.shape, r.dtype, targets[name], read=r.read, over=signature.over.get(name), name=name
+            r.shape, r.dtype, targets[name], read=r.read, over=over.get(name, ()), name=name
         )
         for name, r in zip(signature.results, reading.results, strict=True)
     )
@@ -194,7 +221,9 @@ def careful(
     prepared = launch(problem, call.device, kernel)
     call.stage()
     views = call.views
-    pointers = [views[name].ptr if name in views else 0 for name in signature.arguments]
+    pointers = [
+        views[name].ptr if name in views else numbers.get(name, 0) for name in signature.arguments
+    ]
     pointers += [target.ptr for target in written]
     found, timing = None, kernel is None and autotune.enabled()
     if timing:
@@ -204,8 +233,20 @@ def careful(
     prepared.fire(call.stream, *pointers)
     result = call.finish()
     if found is not None or not timing:  # else it is still to be timed
-        _learn(memo, key, [views.get(name) for name in signature.arguments], written, prepared.fire)
+        seen = [views.get(name) for name in signature.arrays]
+        _learn(memo, key, seen, written, prepared.fire, encoders)
     return result
+
+
+def _watched(given: Iterable[Any]) -> bool:
+    """Whether autograd records some tensor, or one is no plain one (fake, functional ...)."""
+    tensors = [x for x in given if framework_of(x) == "torch"]
+    if not tensors:
+        return False
+    torch = sys.modules["torch"]
+    if any(type(x) not in (torch.Tensor, torch.nn.Parameter) for x in tensors):
+        return True
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
 def _refuse_gradients(given: Mapping[str, Any]) -> None:
@@ -237,6 +278,7 @@ def _learn(
     arguments: list[ArrayView | None],
     targets: tuple[ArrayView, ...],
     fire: Callable[..., None],
+    encoders: tuple[Callable[[Any], int], ...],
 ) -> None:
     """Makes the next call like this one a hot one, if it was one of plain torch tensors."""
     everything = [v for v in (*arguments, *targets) if v is not None]
@@ -251,11 +293,12 @@ def _learn(
             return
         _tensors.add(kind)
         _optional.add(kind)
-    if key is None or any(v.shape and 1 not in v.strides for v in everything):
+    if key is None:
         return
     torch = sys.modules["torch"]
     entry = _Entry()
-    entry.fire, entry.index = fire, targets[0].index
+    entry.fire, entry.index, entry.encode = fire, targets[0].index, encoders
+    entry.strided = any(v.shape and 1 not in v.strides for v in everything)
     entry.sizes = tuple(0 if v is None else _nbytes(v) for v in (*arguments, *targets))
     entry.grad_enabled = torch.is_grad_enabled
     entry.empty = tuple(_allocator(torch, target) for target in targets)

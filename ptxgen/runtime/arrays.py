@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 from typing import Any, TypeVar
 
 from ptxgen.errors import DeviceError, DtypeError, PtxgenError, ShapeError
@@ -43,6 +43,7 @@ ITEMSIZE = {
     "uint16": 2,
     "uint32": 4,
     "uint64": 8,
+    "bool": 1,
 }
 """Bytes per element of every dtype that a view can have."""
 
@@ -50,6 +51,7 @@ _TYPESTR = {
     "f2": "float16",
     "f4": "float32",
     "f8": "float64",
+    "b1": "bool",
     **{f"{s}{n}": f"{w}{8 * n}" for s, w in (("i", "int"), ("u", "uint")) for n in (1, 2, 4, 8)},
 }
 
@@ -102,13 +104,18 @@ class ArrayView:
     def overlaps(self, other: ArrayView) -> bool:
         """Whether the two may share a byte.
 
-        Exact when the extents are disjoint, and for matrices of one row pitch (two column
-        ranges of one buffer); otherwise overlapping extents count as shared.
+        Exact when the extents are disjoint, for matrices of one row pitch (two column ranges of
+        one buffer), and where all strides are multiples of a step that keeps them apart (every
+        second element, and the others); otherwise overlapping extents count as shared.
         """
         if (self.kind, self.index) != (other.kind, other.index):
             return False
         (low, high), (other_low, other_high) = self.extent(), other.extent()
         if low >= other_high or other_low >= high:
+            return False
+        width = max(self.itemsize, other.itemsize)
+        steps = [s * v.itemsize for v in (self, other) for s, _ in v._steps()]
+        if width <= (other.ptr - self.ptr) % (step := gcd(*steps) or width) <= step - width:
             return False
         mine, theirs = self._rows(), other._rows()
         if mine is None or theirs is None:
@@ -235,7 +242,7 @@ def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
     DLPack producers are asked to make ``stream`` wait for them; for others
     :attr:`ArrayView.after` says what to wait for.
 
-    Raises DtypeError for what is no array, and for complex, bool and unknown dtypes;
+    Raises DtypeError for what is no array, and for complex and unknown dtypes;
     ShapeError for layouts without strides and for negative strides on a GPU; DeviceError
     for memory that is neither on a GPU nor in the host.
     """

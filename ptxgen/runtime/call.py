@@ -56,12 +56,12 @@ class Call:
         out: Any = None,
         *,
         read: bool = False,
-        over: str | None = None,
+        over: tuple[str, ...] = (),
         name: str = "out",
     ) -> ArrayView:
         """The array to write: ``out`` after checking it, or a new one of the caller's kind.
 
-        ``read``: the operation also reads ``out``. ``over``: the operand that ``out`` may be, as a
+        ``read``: the operation also reads ``out``. ``over``: the operands that ``out`` may be, as a
         whole. ``name``: what the caller calls it. An operation
         with several results asks for one after the other. Raises ShapeError for a wrong shape, a
         read-only, immutable, self-overlapping ``out`` or one that overlaps an operand;
@@ -97,7 +97,7 @@ class Call:
         return arrays.view(array, name), lambda: array
 
     def _given(
-        self, name: str, shape: tuple[int, ...], dtype: str, out: Any, over: str | None
+        self, name: str, shape: tuple[int, ...], dtype: str, out: Any, over: tuple[str, ...]
     ) -> ArrayView:
         if arrays.framework_of(out) == "jax":
             raise ShapeError(f"{name} is a JAX array, which is immutable; leave {name}= away")
@@ -115,7 +115,7 @@ class Call:
                 "pass a contiguous array"
             )
         for other, source in (*self._sources.items(), *self._outputs):
-            if target.overlaps(source) and not (other == over and target.coincides(source)):
+            if target.overlaps(source) and not (other in over and target.coincides(source)):
                 raise ShapeError(f"{name} shares memory with {other}; pass an array of its own")
         if target.after is not None:
             self.device.order(self.stream, target.after)

@@ -35,11 +35,12 @@ _NAMES = {
     (2, 32): "float32",
     (2, 64): "float64",
     (4, 16): "bfloat16",
+    (6, 8): "bool",
     (10, 8): "float8_e4m3fn",
     (12, 8): "float8_e5m2",
 }
 _CODES = {name: code for code, name in _NAMES.items()}
-_KINDS = {5: "complex", 6: "bool"}
+_KINDS = {5: "complex"}
 
 
 class _Tensor(ctypes.Structure):

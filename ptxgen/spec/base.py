@@ -259,6 +259,13 @@ class KernelSpec(ABC):
         """The same kernel for operands of another dtype."""
         return self if dtype == self.dtype else replace(cast(Any, self), dtype=dtype)
 
+    def formed(self, form: Any) -> Self:
+        """The same kernel for problems of another form: of the same predicates, grid and scratch.
+
+        Raises SpecError where kernels have none.
+        """
+        raise SpecError(f"{self.name} is of no form, so of none like {form}")
+
     @abstractmethod
     def describe(self) -> tuple[str, ...]:
         """The header lines of the generated source."""

@@ -109,7 +109,8 @@ class ColumnsSpec(KernelSpec):
 
     ``part``: "whole" (a leaf after the other, then the result), "leaves" (a CTA leaves one leaf's
     sums in memory) or "join" (a thread joins those of a column). ``share``: warps that share a
-    leaf's lanes; ``width``: bytes of the widest input that a thread reads at a time, whose elements
+    leaf's lanes; ``abreast``: leaves that a CTA of "whole" has side by side, rather than columns;
+    ``width``: bytes of the widest input that a thread reads at a time, whose elements
     are its columns; 0: one element.
     """
 
@@ -117,6 +118,7 @@ class ColumnsSpec(KernelSpec):
     width: int = 0
     share: int = 1
     warps: int = 8
+    abreast: int = 1
     dtype: str = "sum"
     min_arch: str = "sm_80"
     contract: Contract = rowwise.ROWS
@@ -131,6 +133,7 @@ class ColumnsSpec(KernelSpec):
         "width": "bytes of the widest input that a thread reads at a time; 0: an element",
         "share": "warps that share a leaf",
         "warps": "warps of a CTA",
+        "abreast": "leaves that a CTA has side by side",
     }
 
     def __post_init__(self) -> None:
@@ -138,12 +141,14 @@ class ColumnsSpec(KernelSpec):
         check(self.part in PARTS, name, "part", self.part, PARTS)
         check(self.width in (0, 4, 8, 16), name, "width", self.width, (0, 4, 8, 16))
         check(self.warps % self.share == 0, name, "warps, shares", self.warps, self.share)
+        groups = self.warps // self.share
+        check(self.abreast in (1, groups), name, "leaves side by side", self.abreast, (1, groups))
         check(WARP % self.share == 0, name, "lanes, shares", WARP, self.share)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
     def label(self) -> str:
-        return f"{self.part}_{self.dtype}_{self.width}x{self.share}"
+        return f"{self.part}_{self.dtype}_{self.width}x{self.share}x{self.abreast}"
 
     @property
     def threads(self) -> int:
@@ -251,7 +256,7 @@ class ColumnsSpec(KernelSpec):
     @property
     def tiles(self) -> Expr:
         """Of a matrix: what a CTA has of its columns."""
-        tile = WARP * (self.warps // self.share)
+        tile = WARP * (self.warps // self.share // self.abreast)
         return ceil_div(INNER * ITEM, self.width * tile) if self.width else ceil_div(INNER, tile)
 
     @property
@@ -279,7 +284,7 @@ class ColumnsSpec(KernelSpec):
         else:
             found = [
                 ("inner + TILE - 1, and first", INNER + 16 * WARP * self.warps),
-                ("row", N + rowwise.LEAF),
+                ("row", N + rowwise.LEAF * (self.abreast + 1)),
                 ("blockIdx.x", self.grid),
             ]
         return tuple((text, value, INDEX_MAX) for text, value in found)

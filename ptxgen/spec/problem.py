@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -18,7 +18,8 @@ class Problem:
     besides, by name (pitches, flags). ``pointers``: for each operand and result of the call, in
     order, the kernels' parameter that points to it. ``what``: the problem, for messages.
     ``batch``: how many problems there are like this, along an inner and an outer dimension; how far
-    apart they lie is among what is told.
+    apart they lie is among what is told. ``form``: what kernels are rendered for, where the table's
+    only represent them (:meth:`ptxgen.spec.base.KernelSpec.formed`).
     """
 
     table: Key
@@ -28,6 +29,7 @@ class Problem:
     pointers: tuple[str, ...]
     what: str
     batch: tuple[int, int] = (1, 1)
+    form: Hashable | None = None
 
     def given(self, sms: int) -> dict[str, int]:
         """The variables by name, on a device with ``sms`` SMs."""

@@ -12,7 +12,7 @@ from functools import partial
 
 from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec, Key, Route, RouteTable
-from ptxgen.tiles import columns, gemm, int4, moves, nf4, rows, rowwise, scan, select
+from ptxgen.tiles import columns, gemm, int4, moves, nf4, pointwise, rows, rowwise, scan, select
 from ptxgen.tiles.lazy import Filled, Lazy
 
 TABLES: Lazy[Key, RouteTable] = Lazy(
@@ -20,6 +20,7 @@ TABLES: Lazy[Key, RouteTable] = Lazy(
         **gemm.TABLES,
         **int4.TABLES,
         **nf4.TABLES,
+        **pointwise.TABLES,
         **rows.TABLES,
         **rowwise.TABLES,
         **columns.TABLES,

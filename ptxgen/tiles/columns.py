@@ -19,11 +19,11 @@ def _columns() -> RouteTable:
     variants = tuple(variant(n, REDUCTIONS[n].formula(dtypes, out)) for n, dtypes, out in listed)
 
     def split(width: int, share: int) -> tuple[ColumnsSpec, ...]:
-        leaves = ColumnsSpec("leaves", width, share, share, variants[0])
+        leaves = ColumnsSpec("leaves", width, share, share, dtype=variants[0])
         return leaves, ColumnsSpec("join", dtype=variants[0])
 
     def whole(width: int, share: int, warps: int = 8) -> tuple[ColumnsSpec, ...]:
-        return (ColumnsSpec("whole", width, share, warps, variants[0]),)
+        return (ColumnsSpec("whole", width, share, warps, dtype=variants[0]),)
 
     wide = OUTER * ceil_div(INNER * ITEM, 512)
     narrow = OUTER * ceil_div(INNER, 32)

@@ -27,6 +27,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("NT", "rows", "f64", "simt"): "nt_rows_f64_simt",
     ("NT", "rows", "half", "simt"): "nt_rows_half_simt",
     ("NT", "rows", "half", "tc"): "nt_rows_half_tc",
+    ("pointwise",): "pointwise",
     ("rows",): "rows",
     ("sample",): "sample",
     ("scan",): "scan",

@@ -1,0 +1,46 @@
+"""Dispatch of pointwise: elements.
+
+Generated from ptxgen.tiles.TABLES["pointwise"]; do not edit.
+Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+
+def candidates(
+    arch: str, count: int, chunks: int, blocks: int, rank: int, step: int, sms: int, time: Time
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    # 0: arrays that lie one element behind the other
+    if step == 2 and rank == 1 and -(-chunks // 256) <= 2147483647:
+        yield Candidate(0.0, Choice(0, ("pw_flat_bf16_705121",), (-(-chunks // 256),), ()))
+        return
+    # 1: vectors of the innermost dimension
+    if step == 2 and rank >= 2 and chunks <= 2147483647 and -(-chunks // 256) <= 2147483647:
+        yield Candidate(0.0, Choice(1, ("pw_rows_bf16_f577c3",), (-(-chunks // 256),), ()))
+        return
+    # 2: squares of two dimensions, along either of which arrays lie
+    if (
+        step == 3 and rank >= 2 and blocks >= 1 and blocks <= 2147483647
+        and -(-blocks // 256) <= 2147483647
+    ):
+        yield Candidate(0.0, Choice(2, ("pw_blocks_bf16_9422a9",), (-(-blocks // 256),), ()))
+        return
+    # 3: elements, anyhow
+    if count <= 2147483647 and max(-(-count // 1024), min(-(-count // 256), sms * 2)) <= 2147483647:
+        choice = Choice(
+            3, ("pw_any_bf16_f37a0a",), (max(-(-count // 1024), min(-(-count // 256), sms * 2)),),
+            (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 4: more than 2^31 elements, anyhow
+    if max(-(-count // 1024), min(-(-count // 256), sms * 2)) <= 2147483647:
+        choice = Choice(
+            4, ("pw_wide_bf16_5f8ef2",), (max(-(-count // 1024), min(-(-count // 256), sms * 2)),),
+            (),
+        )
+        yield Candidate(0.0, choice)
+        return

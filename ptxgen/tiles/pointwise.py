@@ -1,0 +1,30 @@
+"""The table of pointwise formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxgen.expr import TRUE
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.pointwise import FORMS, SPACE, PointwiseSpec
+
+_ROUTES = (
+    ("flat", 1, "arrays that lie one element behind the other"),
+    ("rows", 1, "vectors of the innermost dimension"),
+    ("blocks", 1, "squares of two dimensions, along either of which arrays lie"),
+    ("any", 4, "elements, anyhow"),
+    ("wide", 4, "more than 2^31 elements, anyhow"),
+)
+"""Ways, the pieces that a thread computes, and for whom."""
+
+
+def _pointwise() -> RouteTable:
+    routes = (
+        Route((PointwiseSpec(way, FORMS[way], pieces=pieces),), TRUE, why)
+        for way, pieces, why in _ROUTES
+    )
+    return RouteTable(SPACE, tuple(routes), ("bf16",))
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {("pointwise",): _pointwise}
+"""What makes each table."""

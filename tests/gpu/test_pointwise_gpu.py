@@ -1,0 +1,109 @@
+"""Pointwise functions on a GPU: every kernel and named row against the oracle, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bits import same_bits
+from pointwise_cases import KINDS, LAYOUTS, computed, drawn, rows, strided
+
+import ptxgen
+from ptxgen import functions as f
+from ptxgen.errors import FormulaError
+from ptxgen.ops.launch import formed
+from ptxgen.ops.pointwise_table import ROWS
+from ptxgen.runtime import get_device
+from ptxgen.spec.pointwise import WAYS
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytestmark = pytest.mark.gpu
+
+SEED = 20262
+
+
+@pytest.fixture(scope="module")
+def device():
+    return get_device("cuda")
+
+
+@ptxgen.pointwise
+def mixed(x, y, s):
+    return f.where(x > y, x * s, f.fma(x, y, s))
+
+
+@ptxgen.pointwise
+def whole(x, y, s):
+    return f.where(x > y, x * s, x + y)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", ["bf16", "f16", "f32", "f64", "i32", "i64"])
+def test_every_kernel_gives_the_bits_of_the_oracle(device, layout, kind) -> None:
+    lies, way = LAYOUTS[layout]
+    function, number = (whole, 3) if kind[0] == "i" else (mixed, 0.3)
+    rng = np.random.default_rng(SEED)
+    bases = [drawn(kind, lie.size + 5, rng) for lie in lies]
+    x, y = (strided(lie, base) for lie, base in zip(lies[:2], bases[:2], strict=True))
+    wanted = bases[2].copy()
+    strided(lies[2], wanted)[...] = function.reference(x, y, number)
+    places = (lies[0], lies[1], None, lies[2])
+    out = np.empty_like(bases[2])
+    problem = computed(device, function, places, (*bases[:2], number, bases[2]), (out,))
+    agree(out, wanted, layout)
+    names = {route.main.way: name for name, (route, *_) in formed(problem, device.sms).items()}
+    taken = [w for w in WAYS if w in names]
+    assert taken[0] == way
+    for other in taken[1:]:
+        out[...] = 0
+        computed(device, function, places, (*bases[:2], number, bases[2]), (out,), names[other])
+        agree(out, wanted, f"{layout} {other}")
+
+
+def agree(out, wanted, what) -> None:
+    if out.dtype.kind in "ib":
+        np.testing.assert_array_equal(out, wanted, str(what))
+    else:
+        same_bits(out, wanted, seed=SEED, what=str(what))
+
+
+@pytest.mark.parametrize("name", [row.name for row in ROWS])
+def test_every_row_gives_the_bits_of_the_oracle(device, name) -> None:
+    """Of all dtypes that it takes, on numbers of all sizes and all special ones."""
+    function, count = getattr(f, name), 40007
+    took = []
+    for kind in KINDS:
+        rng = np.random.default_rng(SEED)
+        arity = len(function.parameters)
+        kinds = ["bool", kind, kind] if name == "where" else [kind] * arity
+        bases = [drawn(k, count, rng) for k in kinds]
+        try:
+            wanted = function.reference(*bases)
+        except FormulaError:
+            continue
+        took.append(kind)
+        out = np.empty_like(wanted)
+        blank = np.full_like(wanted, 1)
+        computed(device, function, [rows(count)] * (arity + 1), (*bases, blank), (out,))
+        agree(out, wanted, f"{name} {kind}")
+    assert took
+
+
+def test_the_hot_path_is_the_careful_one(device) -> None:
+    """Twice the same call, other numbers, in place, several results, broadcast results."""
+    rng = np.random.default_rng(SEED)
+    host = [rng.standard_normal((37, 64)).astype(np.float32) for _ in range(2)]
+    x, y = (torch.from_numpy(h).cuda().bfloat16() for h in host)
+    x16, y16 = (KINDS["bf16"].type(t.float().cpu().numpy()) for t in (x, y))
+    call = mixed._prepared((x, y, 0.5))[0]
+    for number in (0.5, 0.25, 7, -1e300):
+        got = mixed(x, y, number)
+        wanted = mixed.reference(x16, y16, number)
+        agree(got.float().cpu().numpy(), wanted.astype(np.float32), number)
+    entries = call.__globals__["find"].__self__
+    assert len(entries) == 1  # one for all numbers
+    z = x.clone()
+    assert mixed(z, y, 0.5, out=z) is z
+    again = x.clone()
+    mixed(again, y, 0.5, out=again)  # now hot
+    agree(again.float().cpu().numpy(), z.float().cpu().numpy(), "in place")
+    assert torch.equal(z.nan_to_num(), mixed(x, y, 0.5).nan_to_num())

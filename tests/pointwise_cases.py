@@ -1,0 +1,179 @@
+"""Arrays as pointwise kernels meet them: layouts of two operands and a result, on any device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from bits import NUMPY, same_bits
+from numpy.lib.stride_tricks import as_strided
+
+import ptxgen
+from ptxgen import functions as f
+from ptxgen.numerics.pointwise import FULL
+from ptxgen.ops.launch import launch
+from ptxgen.runtime.arrays import ArrayView
+from ptxgen.tiles import SPECS
+
+KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype("?")}
+
+
+@dataclass(frozen=True)
+class Lie:
+    """A shape, strides and the first element, in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def size(self) -> int:
+        """Elements up to the last one's end."""
+        reach = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return self.offset + reach + 1
+
+
+def rows(*shape: int, pitch: int = 0, offset: int = 0) -> Lie:
+    """Row-major; rows of ``pitch`` elements."""
+    strides, step = [], 1
+    for i, size in enumerate(reversed(shape)):
+        strides.append(step)
+        step = max(pitch, size) if i == 0 else step * size
+    return Lie(shape, tuple(reversed(strides)), offset)
+
+
+LAYOUTS: dict[str, tuple[tuple[Lie, Lie, Lie], str]] = {
+    "one element": ((rows(1), Lie((), ()), rows(1)), "flat"),
+    "flat": ((rows(16, 64), rows(16, 64), rows(16, 64)), "flat"),
+    "flat, a tail": ((rows(1003), rows(1003), rows(1003)), "flat"),
+    "flat, a number for all": ((rows(1027), Lie((), ()), rows(1027)), "flat"),
+    "one off 16 bytes": ((rows(1003, offset=1), rows(1003), rows(1003)), "flat"),
+    "rows, every third": ((Lie((9, 24), (130, 3)), rows(24), rows(9, 24)), "rows"),
+    "off 16 bytes": ((rows(999, offset=1), rows(999), rows(999, offset=3)), "any"),
+    "a bias": ((rows(7, 64), rows(64), rows(7, 64)), "rows"),
+    "a number a row": ((rows(7, 64), Lie((7, 1), (1, 1)), rows(7, 64)), "rows"),
+    "pitched": ((rows(5, 64, pitch=80), rows(5, 64), rows(5, 64, pitch=96)), "rows"),
+    "odd rows": ((rows(5, 61), rows(61), rows(5, 61)), "any"),
+    "both turned": ((Lie((48, 32), (1, 48)), Lie((48, 32), (1, 48)), rows(48, 32)), "blocks"),
+    "one turned": ((Lie((48, 32), (1, 48)), rows(48, 32), rows(48, 32)), "blocks"),
+    "turned, a bias": ((Lie((80, 16), (1, 80)), rows(16), rows(80, 16)), "blocks"),
+    "turned, a column": ((Lie((80, 16), (1, 80)), Lie((80, 1), (1, 1)), rows(80, 16)), "blocks"),
+    "all turned": ((Lie((48, 32), (1, 48)),) * 3, "flat"),
+    "heads": ((Lie((2, 3, 16, 32), (1536, 32, 96, 1)), rows(16, 1), rows(2, 3, 16, 32)), "rows"),
+    "heads, turned": (
+        (Lie((2, 3, 16, 32), (1536, 512, 1, 16)), rows(3, 1, 32), rows(2, 3, 16, 32)),
+        "blocks",
+    ),
+    "every third": ((Lie((9, 21), (130, 3)), rows(9, 21), rows(9, 21)), "any"),
+    "five": (
+        (Lie((3, 2, 5, 4, 3), (1, 3, 240, 48, 6)), rows(5, 1, 3), rows(3, 2, 5, 4, 3)),
+        "any",
+    ),
+}
+"""Two operands and the result, and the way of the kernel that serves them."""
+
+
+def drawn(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of all sizes, with every special one among them."""
+    if kind == "bool":
+        return rng.integers(0, 2, count).astype(np.bool_)
+    if kind in ("i32", "i64"):
+        limits = np.iinfo(KINDS[kind])
+        found = rng.integers(limits.min, limits.max, count, KINDS[kind], endpoint=True)
+        found[rng.random(count) < 0.3] >>= 24 if kind == "i32" else 56
+        return found
+    found = rng.standard_normal(count) * 2.0 ** rng.integers(-20, 20, count)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -3e-39, 6e-8, 65504.0, 1.0])
+    picked = rng.random(count) < 0.2
+    found[picked] = rng.choice(special, int(picked.sum()))
+    with np.errstate(over="ignore"):
+        return found.astype(KINDS[kind])
+
+
+def strided(lie: Lie, base: np.ndarray) -> np.ndarray:
+    """The array that lies so in ``base``."""
+    steps = tuple(s * base.itemsize for s in lie.strides)
+    return as_strided(base[lie.offset :], lie.shape, steps)
+
+
+def computed(device, function, lies, bases, outs, kernel=None):
+    """Computes on memory of ``device``, where no array is packed: results into ``outs``, and which
+    problem it was. ``bases``: the memory of each operand (None, a number), then of each result.
+    """
+    views, pointers, numbers = {}, [], []
+    for i, (lie, base) in enumerate(zip(lies, bases, strict=True)):
+        if not isinstance(base, np.ndarray):
+            numbers.append(i)
+            pointers.append(base)
+            continue
+        base = np.ascontiguousarray(base)
+        at = device.alloc(base.nbytes)
+        device.copy_in(at, base.ctypes.data, base.nbytes)
+        kind = next(k for k, dtype in KINDS.items() if dtype == base.dtype)
+        view = ArrayView(
+            at + lie.offset * base.itemsize,
+            lie.shape,
+            lie.strides,
+            FULL[kind],
+            device.kind,
+            0,
+            False,
+            "ptxgen",
+            None,
+        )
+        views[i] = view, at
+        pointers.append(view.ptr)
+    count = len(outs)
+    given = {i: v for i, (v, _) in views.items() if i < len(lies) - count}
+    targets = tuple(views[len(lies) - count + i][0] for i in range(count))
+    op = function.row(tuple(i in numbers for i in range(len(lies) - count)), count)
+    named = {op.signature.arguments[i]: v for i, v in given.items()}
+    dtypes = tuple(t.dtype for t in targets)
+    reading = op.read(named, {"out_dtype": None, "kernel": kernel}, dtypes)
+    problem = reading.problem(targets)
+    for i, encode in zip(numbers, reading.encoders, strict=True):
+        pointers[i] = encode(pointers[i])
+    launch(problem, device, kernel).fire(0, *pointers)
+    for i, out in enumerate(outs):
+        at = views[len(lies) - count + i][1]
+        device.copy_out(out.ctypes.data, at, out.nbytes)
+    device.synchronize()
+    for _, at in views.values():
+        device.free(at)
+    return problem
+
+
+# -- the kernels of the table ---------------------------------------------------------------------
+@ptxgen.pointwise
+def representative(x, y, s):
+    return f.fma(x, s, y)
+
+
+_UNEVEN = Lie((2, 5, 7), (300, 40, 3)), Lie((2, 5, 1), (9, 1, 1)), Lie((2, 5, 7), (160, 24, 2))
+REPRESENTED = {
+    "flat": (rows(1003),) * 3,
+    "rows": (rows(7, 64), Lie((7, 64), (200, 3)), rows(7, 64)),
+    "blocks": (Lie((2, 48, 32), (1536, 1, 48)), Lie((2, 48, 1), (60, 1, 1)), rows(2, 48, 32)),
+    "any": _UNEVEN,
+    "wide": _UNEVEN,
+}
+"""Arrays of the form that a kernel has in the table, by its way."""
+
+
+def representatives(name: str):
+    """The one problem that a kernel of the table is run on; others are in test_pointwise.py."""
+
+    def check(device) -> None:
+        lies = REPRESENTED[SPECS[name].way]
+        rng = np.random.default_rng(7)
+        bases = [drawn("bf16", lie.size + 5, rng) for lie in lies]
+        x, y = (strided(lie, base) for lie, base in zip(lies[:2], bases[:2], strict=True))
+        wanted = bases[2].copy()
+        strided(lies[2], wanted)[...] = representative.reference(x, y, -0.7)
+        out = np.empty_like(bases[2])
+        places = (*lies[:2], None, lies[2])
+        memory = (*bases[:2], -0.7, bases[2])
+        computed(device, representative, places, memory, (out,), name)
+        same_bits(out, wanted, seed=7, spec=name)
+
+    return [check]

@@ -1,0 +1,226 @@
+"""Pointwise functions: kernels against the oracle, calls, dtypes, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bits import same_bits
+from pointwise_cases import KINDS, LAYOUTS, computed, drawn, strided
+
+import ptxgen
+from ptxgen import functions as f
+from ptxgen.errors import DtypeError, FormulaError, OptionError, ShapeError
+from ptxgen.ops.launch import formed
+from ptxgen.ops.pointwise import collapse
+from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec.pointwise import WAYS, magic
+
+SEED = 20261
+
+
+@pytest.fixture(autouse=True)
+def _on_cpu():
+    with ptxgen.use_device("cpu"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def device():
+    return CpuDevice()
+
+
+@ptxgen.pointwise
+def mixed(x, y, s):
+    return f.where(x > y, x * s, f.fma(x, y, s))
+
+
+def equal(found, wanted, what="") -> None:
+    """Bit for bit, any NaN like any other."""
+    found = found if isinstance(found, tuple) else (found,)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape), what
+        if a.dtype.kind in "ib":
+            np.testing.assert_array_equal(a, b, str(what))
+        else:
+            same_bits(a, b, seed=SEED, what=str(what))
+
+
+# -- kernels ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", ["bf16", "f32"])
+def test_every_kernel_gives_the_bits_of_the_oracle(device, layout, kind) -> None:
+    """The one that serves such arrays, and every other that can; and writes nowhere else."""
+    lies, way = LAYOUTS[layout]
+    if kind == "f32" and way in ("flat", "any"):
+        pytest.skip("alike in both")
+    rng = np.random.default_rng(SEED)
+    bases = [drawn(kind, lie.size + 5, rng) for lie in lies]
+    x, y = (strided(lie, base) for lie, base in zip(lies[:2], bases[:2], strict=True))
+    wanted = bases[2].copy()
+    strided(lies[2], wanted)[...] = mixed.reference(x, y, 0.3)
+    places = (lies[0], lies[1], None, lies[2])
+    out = np.empty_like(bases[2])
+    problem = computed(device, mixed, places, (*bases[:2], 0.3, bases[2]), (out,))
+    same_bits(out, wanted, seed=SEED, what=layout)
+    names = {route.main.way: name for name, (route, *_) in formed(problem, device.sms).items()}
+    taken = [w for w in WAYS if w in names]
+    assert taken[0] == way
+    for other in taken[1:]:
+        out[...] = 0
+        computed(device, mixed, places, (*bases[:2], 0.3, bases[2]), (out,), names[other])
+        same_bits(out, wanted, seed=SEED, what=f"{layout} {other}")
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3, 5, 7, 641, 1 << 20, (1 << 20) + 7, (1 << 31) - 1])
+def test_quotients_by_multiplying(divisor) -> None:
+    multiplier, shift = magic(divisor)
+    limit = (1 << 31) - 1
+    near = [k * divisor + d for k in (0, 1, 2, 1000, limit // divisor) for d in (-1, 0, 1)]
+    for n in (0, 1, limit, limit - 1, *near):
+        if 0 <= n <= limit:
+            assert ((n * multiplier >> 32) + n) >> shift == n // divisor
+
+
+def test_dimensions_along_which_all_lie_evenly_are_one() -> None:
+    assert collapse((2, 3, 4), [(12, 4, 1), (12, 4, 1)], 1) == ((24,), ((1,), (1,)))
+    assert collapse((2, 3, 4), [(0, 4, 1), (12, 4, 1)], 1) == ((12, 2), ((1, 0), (1, 12)))
+    assert collapse((2, 1, 4), [(1, 9, 2), (4, 9, 1)], 1) == ((4, 2), ((2, 1), (1, 4)))
+    assert collapse((2, 3), [(1, 2), (1, 2)], 1) == ((6,), ((1,), (1,)))
+    assert collapse((1, 1), [(0, 0), (5, 7)], 1) == ((1,), ((1,), (1,)))
+
+
+# -- calls --------------------------------------------------------------------------------------
+def test_broadcasting_numbers_results_and_places() -> None:
+    """Several results, out= over an argument, arguments by name, numbers of every kind."""
+    rng = np.random.default_rng(SEED)
+
+    @ptxgen.pointwise
+    def both(x, y, t=2.0):
+        return x * t + y, x > y
+
+    x = rng.standard_normal((3, 1, 7)).astype(np.float32)
+    y = rng.standard_normal((5, 1)).astype(np.float32)
+    equal(both(x, y), both.reference(x, y))
+    equal(both(x, t=3, y=y), both.reference(x, y, 3))
+    assert both(x, y)[0].shape == (3, 5, 7)
+    assert both(x, y)[1].dtype == np.bool_
+    z = np.broadcast_to(x, (3, 5, 7)).copy()
+    wanted = both.reference(z, y, 0.1)
+    outs = z, np.empty(z.shape, np.bool_)
+    assert both(z, y, 0.1, out=outs)[0] is z
+    equal(outs, wanted)
+    turned = np.empty((7, 5, 3), np.float32).T
+    f.copy(x[:, 0, None, :].repeat(5, 1), out=turned)
+    np.testing.assert_array_equal(turned, x.repeat(5, 1))
+    assert f.add(np.zeros((0, 4), np.float32), np.zeros(4, np.float32)).shape == (0, 4)
+
+
+def test_numbers_are_not_baked_in(device) -> None:
+    with ptxgen.use_device(device):
+        x = np.arange(5, dtype=np.float32)
+        before = len(device.loaded())
+        results = [f.mul(x, s) for s in (0.5, 3, 1e300, -0.0, True)]
+        assert len(device.loaded()) == before + 1
+    for result, s in zip(results, (0.5, 3, 1e300, -0.0, True), strict=True):
+        equal(result, f.mul.reference(x, s))
+    whole = np.arange(5, dtype=np.int32)
+    equal(f.add(whole, -(2**31)), whole + np.int32(-(2**31)))
+
+
+def test_dtypes_of_results() -> None:
+    kinds = {name: np.ones(3, kind) for name, kind in KINDS.items()}
+
+    def of(*names, function=f.add, **how):
+        return function.reference(*(kinds[n] for n in names), **how).dtype
+
+    for name, kind in KINDS.items():
+        assert of(name, function=f.copy) == kind
+    assert of("bf16", "f16") == KINDS["f32"]
+    assert of("bf16", "f32") == KINDS["f32"]
+    assert of("bf16", "bf16", out_dtype="float32") == KINDS["f32"]
+    assert of("f32", "f32", out_dtype="f16") == KINDS["f16"]
+    assert of("bf16", "bf16", function=f.gt) == KINDS["bool"]
+    narrowed = ptxgen.pointwise(lambda x: f.cast(x * 2, "bf16"))
+    assert of("f32", function=narrowed) == KINDS["bf16"]
+    assert f.cast(kinds["f32"], "int32").dtype == KINDS["i32"]
+    assert f.cast(kinds["i64"], "bf16").dtype == KINDS["bf16"]
+    assert f.cast(kinds["bf16"], "float32").dtype == KINDS["f32"]
+
+
+def test_a_function_of_functions_is_one_formula() -> None:
+    @ptxgen.pointwise
+    def gated(x, y):
+        return f.swiglu(x, y) + 1
+
+    @ptxgen.pointwise
+    def written_out(x, y):
+        return x * f.sigmoid(x) * y + 1
+
+    kinds = ("bf16", "bf16")
+    assert gated.formula(kinds) == written_out.formula(kinds)
+
+
+# -- what bad input gets --------------------------------------------------------------------------
+def test_errors_name_what_is_wrong() -> None:
+    x, y = np.ones((2, 3), np.float32), np.ones((4,), np.float32)
+
+    @ptxgen.pointwise
+    def branches(x):
+        return x if x > 0 else -x
+
+    @ptxgen.pointwise
+    def unknown(x):
+        return np.sinh(x)
+
+    with pytest.raises(FormulaError, match=r"no truth value(.|\n)*return x if x > 0 else -x"):
+        branches(x)
+    with pytest.raises(FormulaError, match=r"at .*test_pointwise.py:\d+: return np.sinh\(x\)"):
+        unknown(x)
+    with pytest.raises(ShapeError, match=r"y has shape \[4\].*x, which has shape \[2, 3\]"):
+        f.add(x, y)
+    with pytest.raises(ShapeError, match=r"\[2, 3\].*\[4\]"):
+        f.add.reference(x, y)
+    with pytest.raises(DtypeError, match="complex64"):
+        f.add(x, x.astype(np.complex64))
+    with pytest.raises(DtypeError, match="x has dtype int8; takes float32"):
+        f.neg(x.astype(np.int8))
+    with pytest.raises(FormulaError, match="add takes operands of one type; got f32 and f64"):
+        f.add(x, x.astype(np.float64))
+    with pytest.raises(DtypeError, match=r"0.5 is no i32"):
+        f.add(x.astype(np.int32), 0.5)
+    with pytest.raises(DtypeError, match=r"beyond i32"):
+        f.add(x.astype(np.int32), 1 << 31)
+    with pytest.raises(DtypeError, match=r"result 0 is computed in f32.*got int32: cast it"):
+        f.add(x, x, out_dtype="int32")
+    with pytest.raises(DtypeError, match="at least one array; got only numbers"):
+        f.add(1, 2)
+    with pytest.raises(OptionError, match="add takes x, y; got 1 arguments, not y"):
+        f.add(x)
+    with pytest.raises(OptionError, match="2 results; out= gives 1"):
+        ptxgen.pointwise(lambda a: (a, -a))(x, out=x)
+    with pytest.raises(ShapeError, match="out shares memory with x"):
+        f.copy(x[:1], out=x[0:1, ::-1])
+    with pytest.raises(OptionError, match="unknown; takes for example"):
+        f.neg(x, kernel="pw_flat_f32_000000")
+    with pytest.raises(FormulaError, match=r"knows no rows.*sum"):
+        ptxgen.pointwise(lambda a: a / a.reduce("sum"))(x)
+    with pytest.raises(FormulaError, match="no argument can be called out"):
+        ptxgen.pointwise(lambda x, out: x + out)
+    with pytest.raises(FormulaError, match=r"no \* or \*\*"):
+        ptxgen.pointwise(lambda *x: x[0])
+
+
+def test_more_operands_than_a_kernel_takes() -> None:
+    """Sixteen arrays and twice as many operations are fine; the limit is named."""
+
+    def total(count):
+        names = ", ".join(f"x{i}" for i in range(count))
+        return ptxgen.pointwise(eval(f"lambda {names}: {names.replace(', ', ' + ')}"))
+
+    arrays = [np.full(3, i, np.float32) for i in range(60)]
+    equal(total(16)(*arrays[:16]), np.full(3, sum(range(16)), np.float32))
+    equal(total(47)(*arrays[:47]), np.full(3, sum(range(47)), np.float32))
+    with pytest.raises(FormulaError, match="at most 48"):
+        total(60)(*arrays)

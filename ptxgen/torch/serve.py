@@ -220,11 +220,12 @@ class _Overrides:
                         kernel = made(self.blocks, get(op, key))
                         library.impl(op, kernel, key, with_keyset=True)
                         self.seen.add(op)
+            stance = torch.compiler.set_stance("force_eager")
         except BaseException:
             library._destroy()
+            self.seen.clear()
             raise
-        self._library = library
-        self._stance = torch.compiler.set_stance("force_eager")
+        self._library, self._stance = library, stance
 
     def _remove(self) -> None:
         library, self._library = self._library, None

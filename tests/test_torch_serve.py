@@ -383,7 +383,7 @@ def test_a_block_that_cannot_be_entered_leaves_nothing(monkeypatch):
     assert torch.equal(a @ b, before) and not block.served
     assert not serve._overrides.blocks and not serve._overrides.seen
     monkeypatch.delattr(torch.library, "get_kernel")
-    with pytest.raises(ptxgen.errors.PtxgenError, match="needs torch.library.get_kernel"), block:
+    with pytest.raises(ptxgen.errors.PtxgenError, match="needs torch"), block:
         pass
 
 

@@ -26,23 +26,23 @@ except ImportError:
     torch = transformers = None
     LogitsProcessor = object
 
-VOCABULARY, BATCH, LENGTH, NEW = 4096, 32, 24, 6
+VOCABULARY, BATCH, LENGTH, NEW = 512, 32, 24, 6
 PIECES = (1, 3, 16)
 MOST = 4  # pieces of a size
 ATTENTION = ("eager", "sdpa")
 
 _COMMON = {"vocab_size": VOCABULARY, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None}
 _LLAMA = {
-    "hidden_size": 1024,
-    "intermediate_size": 2816,
+    "hidden_size": 128,
+    "intermediate_size": 256,
     "num_hidden_layers": 2,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-    "head_dim": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
     "max_position_embeddings": 256,
     **_COMMON,
 }
-_GPT2 = {"n_embd": 1024, "n_layer": 2, "n_head": 16, "n_positions": 256, **_COMMON}
+_GPT2 = {"n_embd": 128, "n_layer": 2, "n_head": 4, "n_positions": 256, **_COMMON}
 _NO_DROPOUT = {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "gpt2": ("GPT2Config", "GPT2LMHeadModel", _GPT2 | _NO_DROPOUT),

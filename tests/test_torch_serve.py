@@ -369,6 +369,24 @@ def test_random_numbers_are_unknown():
     assert unserved.reason(unserved.overload("aten::_foreach_mul.Scalar")) == unserved.POINTWISE
 
 
+def test_a_block_that_cannot_be_entered_leaves_nothing(monkeypatch):
+    a, b = matrices((3, 8), (8, 4))
+    before = a @ b
+
+    def refuse(stance):
+        raise RuntimeError("not now")
+
+    monkeypatch.setattr(torch.compiler, "set_stance", refuse)
+    block = pt.batch_invariant()
+    with pytest.raises(RuntimeError, match="not now"), block:
+        raise AssertionError("entered")
+    assert torch.equal(a @ b, before) and not block.served
+    assert not serve._overrides.blocks and not serve._overrides.seen
+    monkeypatch.delattr(torch.library, "get_kernel")
+    with pytest.raises(ptxgen.errors.PtxgenError, match="needs torch"), block:
+        pass
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_goes_on():
     a, b = matrices((3, 8), (8, 4))

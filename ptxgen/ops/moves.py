@@ -190,10 +190,11 @@ def _scattering(
     old: ArrayView | None,
 ) -> Problem:
     rows, count, inner = sizes
-    if count > COUNT_MAX or -(-rows // 32) * -(-inner // 32) > GRID_MAX:
+    leaves = max(-(-count // 1024), 1) * inner
+    if count > COUNT_MAX or leaves > 1 << 24 or -(-rows // 32) * -(-inner // 32) > GRID_MAX:
         raise ShapeError(
             f"{what}: {count} contributions to {rows} rows of {inner}; takes at most {COUNT_MAX} "
-            f"contributions, and 2^41 elements"
+            f"contributions, 2^24 elements of every 1024th, and 2^41 elements"
         )
     down = source.strides[-2] if count > 1 else 0
     low = alignment(name, source, down, inner)

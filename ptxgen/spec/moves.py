@@ -18,7 +18,7 @@ of scatters:
 =================  ==============================================================
 
 Indices are sorted with their positions, in blocks, which are merged if there are several; then CTAs
-own rows.
+own rows. A step of sums says how many keys those before it sort: ``SORTED``.
 """
 
 from __future__ import annotations
@@ -36,11 +36,20 @@ from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.moves import SCATTER
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, KernelSpec, check
+from ptxgen.spec.base import (
+    ARCHITECTURES,
+    GRID_MAX,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    KernelSpec,
+    check,
+)
 from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 OUTER, COUNT, BYTES, LANES = var("OUTER"), var("COUNT"), var("BYTES"), var("LANES")
 ROWS, INNER, ITEM, ALIGN = var("ROWS"), var("INNER"), var("ITEM"), var("ALIGN")
+LEAVES, SORTED = var("LEAVES"), var("SORTED")
 
 INDEX_64 = 1
 """The flag: indices are of 64 bits."""
@@ -135,9 +144,19 @@ SCATTERS = Space(
         ("ALIGN", ALIGNMENT),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    within=ceil_div(ROWS, OWNED) * ceil_div(INNER, WARP) <= GRID_MAX,
+    derived=(("LEAVES", maximum(ceil_div(COUNT, rowwise.LEAF), const(1))),),
+    within=all_of(
+        (
+            ceil_div(ROWS, OWNED) * ceil_div(INNER, WARP) <= GRID_MAX,
+            var("LEAVES") * INNER <= WORKSPACE_MAX // 16,
+        )
+    ),
 )
-PARTS = ("sort", "merge", "sum")
+RUNS = 16
+"""Sorted runs that a merge joins."""
+TURNS = 8
+"""Tiles of columns that a CTA has of its rows."""
+PARTS = ("sort", "merge", "leaves", "sum")
 
 
 @dataclass(frozen=True)
@@ -145,14 +164,16 @@ class ScatterSpec(KernelSpec):
     """A step of a scatter.
 
     ``part``: "sort" (a CTA sorts a block of indices with their positions), "merge" (a thread finds
-    where a key of a block belongs among all) or "sum" (a CTA adds what goes to its rows).
-    ``width``: bytes of a row that a thread of "sum" reads at a time; 0: an element. ``old``:
-    whether it adds to what was there.
+    where a key of a run belongs among those of :data:`RUNS`, of ``run`` keys each), "leaves" (CTAs
+    add leaves of rows that have several) or "sum" (a CTA adds what goes to its rows). ``width``:
+    bytes of a row that a thread reads at a time; 0: an element. ``old``: whether it adds to what
+    was there.
     """
 
     part: str
     width: int = 0
     old: bool = False
+    run: int = 0
     dtype: str = "keys"
     min_arch: str = "sm_80"
     contract: Contract = SCATTER
@@ -165,9 +186,12 @@ class ScatterSpec(KernelSpec):
         "part": "which step",
         "width": "bytes that a thread reads at a time; 0: an element",
         "old": "whether it adds to what was there",
+        "run": "keys of a run that is merged with others",
     }
     BLOCK: ClassVar[int] = BLOCK
     OWNED: ClassVar[int] = OWNED
+    RUNS: ClassVar[int] = RUNS
+    TURNS: ClassVar[int] = TURNS
     INDEX_64: ClassVar[int] = INDEX_64
 
     def __post_init__(self) -> None:
@@ -177,11 +201,13 @@ class ScatterSpec(KernelSpec):
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     def of(self, dtype: str) -> ScatterSpec:
-        return super().of(dtype) if self.part == "sum" else self
+        return super().of(dtype) if self.part in ("leaves", "sum") else self
 
     @property
     def label(self) -> str:
-        return f"{self.part}_{self.dtype}_{self.width}" if self.part == "sum" else self.part
+        if self.part in ("leaves", "sum"):
+            return f"{self.part}_{self.dtype}_{self.width}"
+        return f"{self.part}_{self.run}" if self.run else self.part
 
     @property
     def threads(self) -> int:
@@ -227,22 +253,27 @@ class ScatterSpec(KernelSpec):
         if self.part == "merge":
             return Abi((ptr("blocks", sorted_keys), ptr("keys", keys), Param("count", "u32")))
         element = cuda.STORAGE[self.dtype]
+        read = ptr("dy", f"const {element}* __restrict__"), ptr("keys", sorted_keys)
+        c = cuda.CTYPES[self.computed]
+        sizes = tuple(Param(n, "u32") for n in ("rows", "inner", "count"))
+        if self.part == "leaves":
+            return Abi((*read, ptr("sums", f"{c}*"), Param("ldy", "i64"), *sizes))
         old = (ptr("old", f"const {element}*"),) if self.old else ()
         pointers = (
-            ptr("dy", f"const {element}* __restrict__"),
-            ptr("keys", sorted_keys),
+            *read,
+            ptr("sums", f"const {c}* __restrict__"),
             *old,
             ptr("out", f"{element}*"),
         )
         pitches = (Param("ldy", "i64"), *((Param("ldo", "i64"),) if self.old else ()))
-        scalars = tuple(Param(n, "u32") for n in ("rows", "inner", "count"))
-        return Abi((*pointers, *pitches, *scalars))
+        return Abi((*pointers, *pitches, *sizes))
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
         size = maximum(COUNT, const(1)) * 8
-        names = {"sort": ("blocks",), "merge": ("blocks", "keys"), "sum": ("keys",)}[self.part]
-        return dict.fromkeys(names, size)
+        if self.part in ("leaves", "sum"):
+            return {"keys": size, "sums": LEAVES * INNER * 16}
+        return dict.fromkeys(("blocks",) if self.part == "sort" else ("blocks", "keys"), size)
 
     @property
     def grid(self) -> Expr:
@@ -250,14 +281,18 @@ class ScatterSpec(KernelSpec):
             return maximum(ceil_div(COUNT, BLOCK), const(1))
         if self.part == "merge":
             return maximum(ceil_div(COUNT, self.threads), const(1))
-        tiles = ceil_div(INNER * ITEM, WARP * self.width) if self.width else ceil_div(INNER, WARP)
-        return ceil_div(ROWS, OWNED) * tiles
+        turns = TURNS if self.part == "sum" else 1
+        unit = WARP * turns
+        tiles = ceil_div(INNER * ITEM, unit * self.width) if self.width else ceil_div(INNER, unit)
+        return ceil_div(ROWS, OWNED) * tiles if self.part == "sum" else LEAVES * 2 * tiles
 
     @property
     def requires(self) -> Expr:
         found = [self.grid <= GRID_MAX]
         if self.width:
             found.append(ALIGN >= self.width)
+        if self.part == "sum":
+            found.append(COUNT <= SORTED)
         return all_of(found)
 
     @property
@@ -265,8 +300,10 @@ class ScatterSpec(KernelSpec):
         if self.part == "sum":
             return (
                 ("v + OWNED", ROWS + OWNED, INDEX_MAX),
-                ("column + TILE", INNER + WARP * 16, INDEX_MAX),
+                ("span + TURNS * TILE", INNER + WARP * 16 * TURNS, INDEX_MAX),
             )
+        if self.part == "leaves":
+            return (("low + LEAF", COUNT + 2 * rowwise.LEAF, INDEX_MAX),)
         return (("at", self.grid * max(self.threads, BLOCK), INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
@@ -278,7 +315,7 @@ class ScatterSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class SortSpec(ScatterSpec):
-    """A step that brings indices into order."""
+    """A step before the sums: it orders indices, or adds leaves of long rows."""
 
     family: ClassVar[str] = "sort"
     prepares: ClassVar[bool] = True

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ptxgen.expr import TRUE
+from ptxgen.expr import TRUE, const
 from ptxgen.spec import Key, Route, RouteTable, Step
-from ptxgen.spec.moves import BLOCK, COUNT, GATHERS, SCATTERS, GatherSpec, ScatterSpec, SortSpec
+from ptxgen.spec.moves import (
+    BLOCK,
+    COUNT,
+    GATHERS,
+    RUNS,
+    SCATTERS,
+    GatherSpec,
+    ScatterSpec,
+    SortSpec,
+)
 
 SUMMED = ("bf16", "f16", "f32", "f64", "i32", "i64")
 
@@ -19,14 +28,25 @@ def _gather() -> RouteTable:
 
 
 def _scatter(old: bool) -> RouteTable:
-    sort, merge = SortSpec("sort"), SortSpec("merge")
+    sort = SortSpec("sort")
+    merges = [SortSpec("merge", run=BLOCK * RUNS**i) for i in range(3)]
     routes = []
     for width, where in ((16, ""), (0, ", off 16 bytes")):
-        last = ScatterSpec("sum", width, old, SUMMED[0])
-        one = Step(sort, {"blocks": "keys"}), last
-        routes.append(Route(one, COUNT <= BLOCK, f"a CTA sorts all{where}"))
-        routes.append(Route((sort, merge, last), TRUE, f"sorted blocks are merged{where}"))
+        leaves = SortSpec("leaves", width, dtype=SUMMED[0])
+        total = ScatterSpec("sum", width, old, dtype=SUMMED[0])
+        for passes in range(4):
+            steps = [Step(sort, {"blocks": _named(0, passes)})]
+            for i, merge in enumerate(merges[:passes]):
+                bind = {"blocks": _named(i, passes), "keys": _named(i + 1, passes)}
+                steps.append(Step(merge, bind))
+            steps += [Step(leaves), Step(total, given={"SORTED": const(BLOCK * RUNS**passes)})]
+            routes.append(Route(steps, reason=f"sorted in blocks, merged {passes} times{where}"))
     return RouteTable(SCATTERS, tuple(routes), SUMMED[:1], opened=True)
+
+
+def _named(done: int, passes: int) -> str:
+    """The memory that holds the keys after some of all merges: two take turns."""
+    return "keys" if (passes - done) % 2 == 0 else "blocks"
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {

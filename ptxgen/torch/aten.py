@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -39,27 +40,33 @@ ALONE: Final = object()
 
 
 # -- products -------------------------------------------------------------------------------
-def _multiply(tier: str, a: Any, b: Any, dtype: Any = None) -> Any:
-    """A product as the hot path takes it; operands that no kernel reads are copied."""
-    options = "nn", tier, None if dtype is None else NAMES.get(dtype), None
-    try:
-        return _product(a, b, None, None, options)
-    except ShapeError:
-        left, right = matrix(a), matrix(b)
-        if left is a and right is b:
-            raise
-        return _product(left, right, None, None, options)
+@cache
+def _product_options(tier: str, dtype: Any) -> tuple[Any, ...]:
+    return "nn", tier, None if dtype is None else NAMES.get(dtype), None
 
 
 def _mm(tier: str, a: Any, b: Any, dtype: Any = None) -> Any:
-    if a.dim() != 2 or b.dim() != 2:
+    options = _product_options(tier, dtype)
+    try:
+        if a.dim() == b.dim() == 2:
+            return _product(a, b, None, None, options)
         return NotImplemented  # PyTorch refuses it in its own words
-    return _multiply(tier, a, b, dtype)
+    except ShapeError:
+        return _copied(a, b, options)
 
 
 def _bmm(tier: str, a: Any, b: Any, dtype: Any = None) -> Any:
     check_batches(a, b, "batch1", "batch2")
-    return _multiply(tier, a, b, dtype)
+    options = _product_options(tier, dtype)
+    try:
+        return _product(a, b, None, None, options)
+    except ShapeError:
+        return _copied(a, b, options)
+
+
+def _copied(a: Any, b: Any, options: tuple[Any, ...]) -> Any:
+    """A product of what no kernel reads as it lies."""
+    return _product(matrix(a), matrix(b), None, None, options)
 
 
 def _mv(tier: str, a: Any, v: Any, dtype: Any = None) -> Any:

@@ -34,10 +34,13 @@ EXCLUSIVE, REVERSE = 1, 2
 
 @dataclass(frozen=True)
 class ScanSpec(KernelSpec):
-    """Prefix sums, in CTAs of ``warps`` warps of which ``share`` have a row, a chunk each."""
+    """Prefix sums, in CTAs of ``warps`` warps of which ``share`` have a row, ``turns`` chunks each
+    at a time.
+    """
 
     share: int
     warps: int = 8
+    turns: int = 4
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = scan.SCAN
@@ -51,6 +54,7 @@ class ScanSpec(KernelSpec):
         **KernelSpec.meanings,
         "share": "warps that share a row",
         "warps": "warps of a CTA",
+        "turns": "chunks that a warp has at a time",
     }
 
     def __post_init__(self) -> None:
@@ -61,7 +65,7 @@ class ScanSpec(KernelSpec):
 
     @property
     def label(self) -> str:
-        return f"{self.dtype}_{self.share}"
+        return f"{self.dtype}_{self.share}x{self.turns}"
 
     @property
     def threads(self) -> int:
@@ -103,7 +107,7 @@ class ScanSpec(KernelSpec):
         step = self.grid * (self.warps // self.share)
         found = (
             ("row + gridDim.x", ROWS + step),
-            ("first + CHUNK", COLS + 2 * scan.CHUNK * self.warps),
+            ("first + CHUNK", COLS + 2 * scan.CHUNK * self.warps * self.turns),
         )
         return tuple((text, value, INDEX_MAX) for text, value in found)
 

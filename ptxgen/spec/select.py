@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import TRUE, Expr, var
+from ptxgen.expr import TRUE, Expr, ceil_div, var
 from ptxgen.numerics import activation, rows, select
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, KernelSpec, check
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, KernelSpec, check
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 ROWS, COLS, SMS = var("ROWS"), var("COLS"), var("SMS")
@@ -46,26 +46,37 @@ KEY_BITS = {"bf16": 16, "f16": 16, "f32": 32, "i32": 32}
 class SelectSpec(KernelSpec):
     """A CTA selects from a row, by digits of keys that are ordered as the elements are."""
 
+    warps: int = 16
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = TOPK_CONTRACT
 
     family: ClassVar[str] = "topk"
     template: ClassVar[str] = "select/topk.cu.j2"
-    threads: ClassVar[int] = 512
     BINS: ClassVar[int] = BINS
     SMALLEST: ClassVar[int] = SMALLEST
     nothing: ClassVar[str] = "~0u"
     """The key of a NaN."""
     mass_bytes: ClassVar[int] = 4
+    meanings: ClassVar[Mapping[str, str]] = {**KernelSpec.meanings, "warps": "of a CTA"}
 
     def __post_init__(self) -> None:
+        check(1 <= self.warps <= WARP, type(self).__name__, "warps", self.warps, WARP)
         check(self.dtype in KEY_BITS, type(self).__name__, "dtype", self.dtype, [*KEY_BITS])
         check(self.min_arch in ARCHITECTURES, self.name, "min_arch", self.min_arch, "one known")
 
     @property
     def label(self) -> str:
-        return self.dtype
+        return f"{self.dtype}_{self.warps}"
+
+    @property
+    def threads(self) -> int:
+        return self.warps * WARP
+
+    @property
+    def resident(self) -> int:
+        """CTAs that an SM is to hold."""
+        return max(32 // self.warps, 1)
 
     @property
     def bits(self) -> int:
@@ -106,7 +117,7 @@ class SelectSpec(KernelSpec):
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        return (("base + TILE", COLS + 2 * 8 * self.threads, INDEX_MAX),)
+        return (("base + AHEAD * TILE", COLS + 5 * 8 * self.threads, INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
         return (f"contract {self.contract}: {self.contract.step}", f"CTAs {self.grid}, one a row")
@@ -123,6 +134,15 @@ class SampleSpec(SelectSpec):
     GREEDY: ClassVar[int] = GREEDY
     nothing: ClassVar[str] = "0u"
     mass_bytes: ClassVar[int] = 8
+
+    @property
+    def resident(self) -> int:
+        return max(16 // self.warps, 1)
+
+    @property
+    def requires(self) -> Expr:
+        """The chunks' masses, and how many are equal in each, take the place of the bins'."""
+        return ceil_div(COLS, 8 * WARP) * (self.mass_bytes + 4) <= self.shared_bytes
 
     @property
     def abi(self) -> Abi:

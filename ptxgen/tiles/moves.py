@@ -9,7 +9,6 @@ from ptxgen.expr import TRUE, const
 from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.moves import (
     BLOCK,
-    COUNT,
     GATHERS,
     RUNS,
     SCATTERS,

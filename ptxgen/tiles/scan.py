@@ -13,9 +13,10 @@ def _scan() -> RouteTable:
     return RouteTable(
         SPACE,
         (
-            Route((ScanSpec(1),), (COLS <= 512) | (ROWS >= SMS * 64), "a warp has a row"),
+            Route((ScanSpec(1, turns=1),), COLS <= 256, "short rows: a warp has one"),
+            Route((ScanSpec(1),), (COLS <= 1024) | (ROWS >= SMS * 64), "a warp has a row"),
             Route((ScanSpec(8),), (COLS <= 8192) | (ROWS >= SMS * 4), "a CTA has a row"),
-            Route((ScanSpec(32, 32),), TRUE, "few long rows"),
+            Route((ScanSpec(32, 32, turns=1),), TRUE, "few long rows"),
         ),
         ("bf16",),
         opened=True,

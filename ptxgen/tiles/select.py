@@ -7,15 +7,19 @@ from functools import partial
 
 from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable, Space
-from ptxgen.spec.select import SAMPLE_SPACE, TOPK_SPACE, SampleSpec, SelectSpec
+from ptxgen.spec.select import COLS, SAMPLE_SPACE, TOPK_SPACE, SampleSpec, SelectSpec
 
 
-def _table(space: Space, spec: SelectSpec) -> RouteTable:
-    return RouteTable(space, (Route((spec,), TRUE, "a CTA a row"),), ("bf16",), opened=True)
+def _table(space: Space, kind: type[SelectSpec], warps: int) -> RouteTable:
+    routes = (
+        Route((kind(2),), COLS <= 1024, "short rows: a CTA of two warps has one"),
+        Route((kind(warps),), TRUE, "a CTA a row"),
+    )
+    return RouteTable(space, routes, ("bf16",), opened=True)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
-    ("topk",): partial(_table, TOPK_SPACE, SelectSpec()),
-    ("sample",): partial(_table, SAMPLE_SPACE, SampleSpec()),
+    ("topk",): partial(_table, TOPK_SPACE, SelectSpec, 32),
+    ("sample",): partial(_table, SAMPLE_SPACE, SampleSpec, 16),
 }
 """What makes each table."""

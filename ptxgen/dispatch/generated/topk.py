@@ -13,5 +13,9 @@ def candidates(
     arch: str, rows: int, cols: int, sms: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    # 0: a CTA a row
-    yield Candidate(0.0, Choice(0, ("topk_bf16_694e50",), (rows,), ()))
+    # 0: short rows: a CTA of two warps has one
+    if cols <= 1024:
+        yield Candidate(0.0, Choice(0, ("topk_bf16_2_d9a94f",), (rows,), ()))
+        return
+    # 1: a CTA a row
+    yield Candidate(0.0, Choice(1, ("topk_bf16_32_94196b",), (rows,), ()))

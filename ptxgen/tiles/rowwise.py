@@ -39,16 +39,19 @@ def _rows() -> RouteTable:
         RowSpec("held", pieces=2, rows=8),
         RowSpec("held", rows=4),
     )
-    middle = (RowSpec("held", 2), RowSpec("held", 4), RowSpec("held", 8), RowSpec("held", 16))
-    large = RowSpec("held", 16, 2, per_sm=2)
+    middle = (RowSpec("held", 2), RowSpec("held", 4), RowSpec("held", 8))
+    large = (RowSpec("held", 8, 2, per_sm=3), RowSpec("held", 16, 2, per_sm=2))
+    wide = RowSpec("held", 16)
     long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
-    odd = (RowSpec("held", rows=4), RowSpec("held", 4), RowSpec("held", 8), *long)
+    odd = (RowSpec("held", rows=4), RowSpec("held", 4), RowSpec("held", 8))
+    odd = (*odd, RowSpec("cluster", 16, 2, ctas=2, per_sm=2), long[1])
     return RouteTable(
         SPACE,
         (
             *(Route((k,), HELD <= 16, "short rows: a warp a row, or half of one") for k in short),
             *(Route((k,), HELD <= 8, "a CTA a row, held in registers") for k in middle),
-            Route((large,), HELD <= 4, "a CTA a row, two on an SM"),
+            *(Route((k,), HELD <= 4, "a CTA a row, several on an SM") for k in large),
+            Route((wide,), HELD <= 8, "a CTA a row, held in registers"),
             *(Route((k,), HELD <= 8, "long rows: a cluster a row") for k in long),
             *_split(True),
             Route((RowSpec("streamed", 16, 2),), TRUE, "any length: a CTA a row, stage by stage"),

@@ -1,4 +1,4 @@
-"""Operations over rows as operators of PyTorch: gradients with the oracle's bits, shapes, refusals."""
+"""Operations over rows as operators of PyTorch: gradients have the oracle's bits."""
 
 from __future__ import annotations
 

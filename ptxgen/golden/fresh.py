@@ -24,7 +24,7 @@ from ptxgen.spec import KernelSpec
 ARCHES = ("sm_80", "sm_90a", "sm_120")
 """The architectures that records are of. (Of sm_90's PTX, Hopper's own is a superset.)"""
 
-VARIED = frozenset({"layout", "copy_a", "copy_b"})
+VARIED = frozenset({"layout", "copy_a", "copy_b", "vector", "final"})
 """Fields of specs whose values are written by the same lines of a template, each in its turn: a
 reviewer who has read one has read all."""
 

@@ -33,7 +33,7 @@ from ptxgen.numerics.rowwise import BRANCH, GROUP, LANES, LEAF
 from ptxgen.numerics.rowwise import ROWS as CONTRACT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, KernelSpec, check
+from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, KernelSpec, check
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
@@ -527,6 +527,15 @@ class RowSpec(KernelSpec):
         chunk = self.capacity if self.part in ("held", "cluster") else BRANCH * LEAF
         found.append(("first element of a chunk, and all of it", COLS + 2 * chunk))
         return tuple((text, value, INDEX_MAX) for text, value in found)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        found = list(super().expects)
+        if self.part not in ("combine", "finish"):
+            found.append(Expect("shfl.sync.bfly.b32"))
+        if self.ctas > 1:
+            found.append(Expect("st.shared::cluster.b32"))
+        return tuple(found)
 
     def describe(self) -> tuple[str, ...]:
         return (

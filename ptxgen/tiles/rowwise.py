@@ -22,10 +22,11 @@ SHOWN = ("softmax x=bf16 > bf16",)
 def _split(vector: bool) -> tuple[Route, ...]:
     """All CTAs have some of a row: one stage by two launches, whatever else by five."""
     few = (ROWS * 2 <= SMS) & (LEAVES > 128)
-    sums = [RowSpec("branches", 16, 2, vector=vector, stage=stage) for stage in (0, 1)]
+    warps, leaves = (16, 2) if vector else (32, 1)
+    sums = [RowSpec("branches", warps, leaves, vector=vector, stage=stage) for stage in (0, 1)]
     once = replace(sums[0], final=True), RowSpec("combine", 16, final=True)
     added = RowSpec("combine", 16), RowSpec("combine", 16, stage=1, final=True)
-    steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", 16, 2, vector=vector)
+    steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", warps, leaves, vector=vector)
     return (
         Route(once, few, "few very long rows: branches on all SMs, then their sum"),
         Route(steps, few, "few very long rows, stage by stage, on all SMs"),
@@ -39,16 +40,19 @@ def _rows() -> RouteTable:
         RowSpec("held", pieces=2, rows=8),
         RowSpec("held", rows=4),
     )
-    middle = (RowSpec("held", 2), RowSpec("held", 4), RowSpec("held", 8), RowSpec("held", 16))
-    large = RowSpec("held", 16, 2, per_sm=2)
+    middle = (RowSpec("held", 2), RowSpec("held", 4), RowSpec("held", 8))
+    large = (RowSpec("held", 8, 2, per_sm=3), RowSpec("held", 16, 2, per_sm=2))
+    wide = RowSpec("held", 16)
     long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
-    odd = (RowSpec("held", rows=4), RowSpec("held", 4), RowSpec("held", 8), *long)
+    odd = (RowSpec("held", rows=4), RowSpec("held", 4), RowSpec("held", 8))
+    odd = (*odd, RowSpec("cluster", 8, ctas=8), long[1])
     return RouteTable(
         SPACE,
         (
             *(Route((k,), HELD <= 16, "short rows: a warp a row, or half of one") for k in short),
             *(Route((k,), HELD <= 8, "a CTA a row, held in registers") for k in middle),
-            Route((large,), HELD <= 4, "a CTA a row, two on an SM"),
+            *(Route((k,), HELD <= 4, "a CTA a row, several on an SM") for k in large),
+            Route((wide,), HELD <= 8, "a CTA a row, held in registers"),
             *(Route((k,), HELD <= 8, "long rows: a cluster a row") for k in long),
             *_split(True),
             Route((RowSpec("streamed", 16, 2),), TRUE, "any length: a CTA a row, stage by stage"),
@@ -57,7 +61,7 @@ def _rows() -> RouteTable:
                 for k in odd
             ),
             *_split(False),
-            Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),
+            Route((RowSpec("streamed", 32, vector=False),), TRUE, "everything else"),
         ),
         SHOWN,
         opened=True,

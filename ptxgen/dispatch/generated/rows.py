@@ -49,32 +49,36 @@ def candidates(
     if vector == 1 and cols <= 8192 and held <= 8:
         yield Candidate(0.0, Choice(6, ("rows_softmax_bf16_held_256x32_29d11b",), (rows,), ()))
         return
-    # 7: a CTA a row, held in registers
-    if vector == 1 and cols <= 16384 and held <= 8:
-        yield Candidate(0.0, Choice(7, ("rows_softmax_bf16_held_512x32_3b720c",), (rows,), ()))
+    # 7: a CTA a row, several on an SM
+    if vector == 1 and cols <= 16384 and held <= 4:
+        yield Candidate(0.0, Choice(7, ("rows_softmax_bf16_held_256x64_46f51f",), (rows,), ()))
         return
-    # 8: a CTA a row, two on an SM
+    # 8: a CTA a row, several on an SM
     if vector == 1 and cols <= 32768 and held <= 4:
         yield Candidate(0.0, Choice(8, ("rows_softmax_bf16_held_512x64_b1f9f7",), (rows,), ()))
         return
-    # 9: long rows: a cluster a row
-    if arch in SOME_0 and vector == 1 and cols <= 65536 and rows * 4 <= 2147483647 and held <= 8:
-        choice = Choice(9, ("rows_softmax_bf16_cluster_2048x32_02db0f",), (rows * 4,), ())
-        yield Candidate(0.0, choice)
+    # 9: a CTA a row, held in registers
+    if vector == 1 and cols <= 16384 and held <= 8:
+        yield Candidate(0.0, Choice(9, ("rows_softmax_bf16_held_512x32_3b720c",), (rows,), ()))
         return
     # 10: long rows: a cluster a row
-    if arch in SOME_0 and vector == 1 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(10, ("rows_softmax_bf16_cluster_4096x32_4b29ff",), (rows * 8,), ())
+    if arch in SOME_0 and vector == 1 and cols <= 65536 and rows * 4 <= 2147483647 and held <= 8:
+        choice = Choice(10, ("rows_softmax_bf16_cluster_2048x32_02db0f",), (rows * 4,), ())
         yield Candidate(0.0, choice)
         return
-    # 11: few very long rows: branches on all SMs, then their sum
+    # 11: long rows: a cluster a row
+    if arch in SOME_0 and vector == 1 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(11, ("rows_softmax_bf16_cluster_4096x32_4b29ff",), (rows * 8,), ())
+        yield Candidate(0.0, choice)
+        return
+    # 12: few very long rows: branches on all SMs, then their sum
     if (
         vector == 1 and way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            11,
+            12,
             (
                 "rows_softmax_bf16_branches0_512x64_efc770",
                 "rows_softmax_bf16_combine0_512x32_9fd002",
@@ -82,14 +86,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 12: few very long rows, stage by stage, on all SMs
+    # 13: few very long rows, stage by stage, on all SMs
     if (
         vector == 1 and way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            12,
+            13,
             (
                 "rows_softmax_bf16_branches0_512x64_ed308c",
                 "rows_softmax_bf16_combine0_512x32_7dd22e",
@@ -101,66 +105,67 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 13: any length: a CTA a row, stage by stage
+    # 14: any length: a CTA a row, stage by stage
     if vector == 1:
-        yield Candidate(0.0, Choice(13, ("rows_softmax_bf16_streamed_512x64_a71a88",), (rows,), ()))
-        return
-    # 14: rows off 16 bytes, held so too
-    if cols <= 1024 and held <= 8:
-        choice = Choice(14, ("rows_softmax_bf16_held_32x32_any_722357",), (-(-rows // 4),), ())
-        yield Candidate(0.0, choice)
+        yield Candidate(0.0, Choice(14, ("rows_softmax_bf16_streamed_512x64_a71a88",), (rows,), ()))
         return
     # 15: rows off 16 bytes, held so too
-    if cols <= 4096 and held <= 8:
-        yield Candidate(0.0, Choice(15, ("rows_softmax_bf16_held_128x32_any_61e073",), (rows,), ()))
+    if cols <= 1024 and held <= 8:
+        choice = Choice(15, ("rows_softmax_bf16_held_32x32_any_722357",), (-(-rows // 4),), ())
+        yield Candidate(0.0, choice)
         return
     # 16: rows off 16 bytes, held so too
-    if cols <= 8192 and held <= 8:
-        yield Candidate(0.0, Choice(16, ("rows_softmax_bf16_held_256x32_any_4cdb49",), (rows,), ()))
+    if cols <= 4096 and held <= 8:
+        yield Candidate(0.0, Choice(16, ("rows_softmax_bf16_held_128x32_any_61e073",), (rows,), ()))
         return
     # 17: rows off 16 bytes, held so too
-    if arch in SOME_0 and cols <= 65536 and rows * 4 <= 2147483647 and held <= 8:
-        choice = Choice(17, ("rows_softmax_bf16_cluster_2048x32_any_3033c8",), (rows * 4,), ())
-        yield Candidate(0.0, choice)
+    if cols <= 8192 and held <= 8:
+        yield Candidate(0.0, Choice(17, ("rows_softmax_bf16_held_256x32_any_4cdb49",), (rows,), ()))
         return
     # 18: rows off 16 bytes, held so too
-    if arch in SOME_0 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(18, ("rows_softmax_bf16_cluster_4096x32_any_dcd901",), (rows * 8,), ())
+    if arch in SOME_0 and cols <= 65536 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(18, ("rows_softmax_bf16_cluster_2048x32_any_f7b075",), (rows * 8,), ())
         yield Candidate(0.0, choice)
         return
-    # 19: few very long rows: branches on all SMs, then their sum
+    # 19: rows off 16 bytes, held so too
+    if arch in SOME_0 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(19, ("rows_softmax_bf16_cluster_4096x32_any_dcd901",), (rows * 8,), ())
+        yield Candidate(0.0, choice)
+        return
+    # 20: few very long rows: branches on all SMs, then their sum
     if (
         way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            19,
+            20,
             (
-                "rows_softmax_bf16_branches0_512x64_any_005898",
+                "rows_softmax_bf16_branches0_1024x32_any_01d846",
                 "rows_softmax_bf16_combine0_512x32_9fd002",
             ), (rows * branches, rows), (rows * branches * 32, rows * 64),
         )
         yield Candidate(0.0, choice)
         return
-    # 20: few very long rows, stage by stage, on all SMs
+    # 21: few very long rows, stage by stage, on all SMs
     if (
         way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            20,
+            21,
             (
-                "rows_softmax_bf16_branches0_512x64_any_7583a5",
+                "rows_softmax_bf16_branches0_1024x32_any_72366e",
                 "rows_softmax_bf16_combine0_512x32_7dd22e",
-                "rows_softmax_bf16_branches1_512x64_any_951396",
+                "rows_softmax_bf16_branches1_1024x32_any_d2bc92",
                 "rows_softmax_bf16_combine1_512x32_546a6d",
-                "rows_softmax_bf16_finish_512x64_any_ed63fa",
+                "rows_softmax_bf16_finish_1024x32_any_660087",
             ), (rows * branches, rows, rows * branches, rows, rows * branches),
             (rows * branches * 32, rows * 64),
         )
         yield Candidate(0.0, choice)
         return
-    # 21: everything else
-    yield Candidate(0.0, Choice(21, ("rows_softmax_bf16_streamed_512x64_any_b5d0db",), (rows,), ()))
+    # 22: everything else
+    choice = Choice(22, ("rows_softmax_bf16_streamed_1024x32_any_778958",), (rows,), ())
+    yield Candidate(0.0, choice)

@@ -1,0 +1,31 @@
+"""``ptxgen bench ops``: what is timed and how it is summed up; nothing is timed here."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxgen.bench import ops
+from ptxgen.errors import OptionError
+
+
+def test_cases_are_selected_by_name_and_sizes():
+    everything = ops.cases()
+    assert len({(c.name, c.sizes) for c in everything}) == len(everything)
+    assert {c.name for c in ops.select(["softmax*"])} == {"softmax"}
+    (one,) = ops.select(["rms_norm 8192x4096"])
+    assert one.nbytes == 2 * 2 * 8192 * 4096 and 31 < one.limit_us < 32
+    assert len(ops.select(["*"], quick=True)) == -(-len(everything) // 3)
+    with pytest.raises(OptionError, match="--only nothing matches nothing; there are rms_norm"):
+        ops.select(["nothing"])
+
+
+def test_the_summary_says_what_targets_are_about():
+    small = ops.Timing("sum", "1x2", 1000, 1.0, 8.0, 6.0, None)
+    large = ops.Timing("softmax", "3x4", 1 << 30, 10.0, 12.5, 50.0, 25.0)
+    lines = ops.summary([small, large])
+    assert lines == [
+        "torch.compile's time / ours: 2.00 in the mean of 1",
+        "ours / the faster of PyTorch's: at most 1.33 (sum 1x2)",
+        "of 4.3 TB/s, above 64 MiB: at least 0.80 (softmax 3x4)",
+    ]
+    assert "0.80" in ops.timing_table([small, large]).splitlines()[2]

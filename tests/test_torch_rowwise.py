@@ -1,0 +1,97 @@
+"""Operations over rows as operators of PyTorch: gradients have the oracle's bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import ptxgen  # noqa: E402
+import ptxgen.torch as ours  # noqa: E402
+from ptxgen.errors import GradError, ShapeError  # noqa: E402
+from ptxgen.reference.rowops import compute  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _on_the_cpu_device():
+    with ptxgen.use_device("cpu"):
+        yield
+
+
+def tensors(*shapes):
+    torch.manual_seed(5)
+    return [torch.randn(shape, requires_grad=True) for shape in shapes]
+
+
+def same(got, expected):
+    assert np.array_equal(got.detach().numpy(), expected), (got, expected)
+
+
+def test_gradients_of_softmax():
+    x, dy = tensors((3, 40), (3, 40))
+    for name in ("softmax", "log_softmax"):
+        y = getattr(ours, name)(x)
+        (dx,) = torch.autograd.grad(y, x, dy.detach())
+        same(y, compute(name, x.detach().numpy()))
+        same(dx, compute(f"{name}_backward", dy.detach().numpy(), y.detach().numpy()))
+
+
+def test_gradients_of_norms():
+    x, w, b, dy = tensors((3, 40), (40,), (40,), (3, 40))
+    given = [t.detach().numpy() for t in (dy, x, w)]
+    dx, dw = torch.autograd.grad(ours.rms_norm(x, w), (x, w), dy.detach())
+    expected, scale = compute("rms_norm_backward", *given)
+    same(dx, expected)
+    rows = (given[0] * (given[1] * scale[:, None])).T
+    same(dw, compute("sum", np.ascontiguousarray(rows)))
+    dx, _, db = torch.autograd.grad(ours.layer_norm(x, w, b), (x, w, b), dy.detach())
+    same(dx, compute("layer_norm_backward", *given)[0])
+    same(db, compute("sum", np.ascontiguousarray(given[0].T)))
+
+
+def test_a_residual_takes_part_in_both_results():
+    x, r, w = tensors((3, 40), (3, 40), (40,))
+    out, total = ours.rms_norm(x, w, residual=r)
+    dx, dr = torch.autograd.grad((out * 2).sum() + total.sum(), (x, r))
+    alone = (x + r).detach().requires_grad_()
+    (expected,) = torch.autograd.grad((ours.rms_norm(alone, w) * 2).sum() + alone.sum(), alone)
+    assert torch.equal(dx, expected) and torch.equal(dr, expected)
+
+
+def test_gradients_of_losses():
+    (x,) = tensors((4, 40))
+    target = torch.tensor([3, -100, 39, 0])
+    loss = ours.cross_entropy(x, target, label_smoothing=0.1)
+    (dx,) = torch.autograd.grad(loss, x)
+    dy = np.full(4, np.float32(1) / np.float32(3), np.float32)
+    same(
+        dx,
+        compute(
+            "cross_entropy_backward", x.detach().numpy(), target.numpy(), dy, label_smoothing=0.1
+        ),
+    )
+    assert not dx[1].any()
+
+
+@pytest.mark.parametrize("dim", [None, 0, -1, (0, 2)])
+def test_reductions_beside_torch(dim):
+    """Of small integers every order gives the same sum."""
+    x = torch.arange(120.0).reshape(3, 5, 8).requires_grad_()
+    every = (0, 1, 2) if dim is None else dim
+    for keepdim in (False, True):
+        got, expected = ours.sum(x, dim, keepdim), torch.sum(x, every, keepdim)
+        assert torch.equal(got, expected)
+        (one,) = torch.autograd.grad(got.sum(), x)
+        assert torch.equal(one, torch.ones_like(x))
+        assert torch.equal(ours.amax(x, dim, keepdim), torch.amax(x, every, keepdim))
+    (share,) = torch.autograd.grad(ours.amax(x * 0, dim).sum(), x, retain_graph=True)
+    assert share.sum() == 0
+
+
+def test_refusals():
+    x, _ = tensors((3, 40), (3, 40))
+    with pytest.raises(GradError, match="prod has no gradient"):
+        ours.prod(x, -1).sum().backward()
+    with pytest.raises(ShapeError, match="axis is 2"):
+        ours.softmax(x, 2)

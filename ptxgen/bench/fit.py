@@ -60,29 +60,30 @@ class Point:
 def points(records: Sequence[Record], tuning: Tuning) -> list[Point]:
     """What was measured of the routes that the tables still have."""
     routes = {
-        key: {r.name: r for r in TABLES[key].routes} for key in {r.problem[0] for r in records}
+        key: {r.name: r for r in TABLES[key].routes} for key in {r.problem.table for r in records}
     }
     found = []
     for record in records:
-        key, (m, n, k), align = record.problem
+        key, (m, n, k), align, batch = record.problem
         space = TABLES[key].space
         values = dict(zip(space.arguments, (m, n, k, tuning.sms, *align), strict=True))
         env = space.environment(values)
         times = {name: us for name, us in record.times.items() if name in routes[key]}
         for name, us in times.items():
-            terms = route_terms(routes[key][name], env, tuning)
+            terms = route_terms(routes[key][name], env, tuning, batch)
             found.append(Point(record.problem, name, terms, us, min(times.values())))
     return found
 
 
 def route_terms(
-    route: Route, env: Mapping[str, int], tuning: Tuning
+    route: Route, env: Mapping[str, int], tuning: Tuning, count: int = 1
 ) -> dict[str, tuple[float, ...]]:
-    """The terms of each kernel of a route, with constants of 1."""
+    """The terms of each kernel of a route, with constants of 1, for ``count`` problems at once."""
     found = {}
     for kernel, effort in zip(route.kernels, route.efforts or (), strict=True):
         numbers = (formula.evaluate(env) for formula in effort.formulas)
-        found[kernel.name] = tuning.terms(effort.unit, effort.slots, tuning.sms, *numbers)
+        named = effort.unit, effort.slots, tuning.sms
+        found[kernel.name] = tuning.terms(*named, *numbers, count=count)
     return found
 
 
@@ -209,30 +210,28 @@ class Regret:
     worst_at: str
 
     @classmethod
-    def of(cls, ratios: Mapping[str, float]) -> Regret:
-        """Of the ratios of problems, by what the problems are called."""
+    def of(cls, ratios: Mapping[Problem, float]) -> Regret:
+        """Of the ratios of problems."""
         if not ratios:
             return cls(0, math.nan, math.nan, math.nan, "")
-        at = max(ratios, key=lambda name: ratios[name])
+        at = max(ratios, key=lambda problem: ratios[problem])
         values = sorted(ratios.values())
         p90 = quantile(values, 0.9)
-        return cls(len(values), geometric_mean(values), p90, ratios[at], at)
+        return cls(len(values), geometric_mean(values), p90, ratios[at], str(at))
 
 
-def held_out(records: Sequence[Record], tuning: Tuning) -> dict[str, tuple[float, int]]:
-    """Chosen over fastest, and M, of each problem, by constants fitted without its K and N."""
+def held_out(records: Sequence[Record], tuning: Tuning) -> dict[Problem, float]:
+    """Chosen over fastest, of each problem, by constants fitted without its K and N."""
     known = points(records, tuning)
-    found: dict[str, tuple[float, int]] = {}
+    found: dict[Problem, float] = {}
     for left_out in range(FOLDS):
         constants = fit(p for p in known if _fold(p.problem) != left_out)
         found |= regrets((p for p in known if _fold(p.problem) == left_out), constants)
     return found
 
 
-def regrets(
-    of: Iterable[Point], constants: Mapping[str, Constants]
-) -> dict[str, tuple[float, int]]:
-    """Chosen over fastest, and M, by problem."""
+def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Problem, float]:
+    """Chosen over fastest, by problem."""
     chosen: dict[Problem, tuple[float, float]] = {}
     for point in of:
         predicted = sum(
@@ -241,14 +240,9 @@ def regrets(
         )
         if point.problem not in chosen or predicted < chosen[point.problem][0]:
             chosen[point.problem] = predicted, point.us / point.best
-    return {_name(at): (ratio, at[1][0]) for at, (_, ratio) in chosen.items()}
+    return {problem: ratio for problem, (_, ratio) in chosen.items()}
 
 
 def _fold(problem: Problem) -> int:
-    _, (_, n, k), _ = problem
+    _, n, k = problem.product
     return (k * 7919 + n * 104729) % FOLDS
-
-
-def _name(problem: Problem) -> str:
-    key, (m, n, k), (a, b) = problem
-    return f"{' '.join(key)} M={m} N={n} K={k} align {a},{b}"

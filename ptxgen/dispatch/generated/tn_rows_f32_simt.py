@@ -221,77 +221,62 @@ def candidates(
             tiles_8x32 * k * 160, operands, stores_1,
         )
         yield Candidate(us, Choice(11, ("simt_tn_f32_8x32x16_98349a",), (tiles_8x32,), ()))
-    tiles_chunk8_chunks8 = -(-chunk // 8) * -(-chunks // 8)
-    # 12: more rows, chunks side by side or in turns
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_64x64 <= 2147483647:
-        us = time(
-            "simt_tn_f32_64x64x8_fa26a2", "fma", 1, sms, tiles_64x64, tiles_chunk8_chunks8,
-            k * 4096, tiles_64x64 * k * 512, operands, stores_1,
-        )
-        yield Candidate(us, Choice(12, ("simt_tn_f32_64x64x8_fa26a2",), (tiles_64x64,), ()))
-    # 13: few rows: the weight streams once
+    # 12: few rows: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647:
         us = time(
             "simt_tn_f32_8x64x64_afe49d", "fma", 1, sms, tiles_8x64, -(-k // 64), k * 512,
             tiles_8x64 * k * 288, operands, stores_1,
         )
-        yield Candidate(us, Choice(13, ("simt_tn_f32_8x64x64_afe49d",), (tiles_8x64,), ()))
-    # 14: few rows: the weight streams once
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647:
-        us = time(
-            "simt_tn_f32_8x16x64_8014d7", "fma", 3, sms, tiles_8x16, -(-k // 64), k * 128,
-            tiles_8x16 * k * 96, operands, stores_1,
-        )
-        yield Candidate(us, Choice(14, ("simt_tn_f32_8x16x64_8014d7",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(12, ("simt_tn_f32_8x64x64_afe49d",), (tiles_8x64,), ()))
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 15: one chain
+    # 13: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "simt_tn_f32_128x128x32_8712aa", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(15, ("simt_tn_f32_128x128x32_8712aa",), (tiles_128x128,), ()))
-    # 16: one chain
+        yield Candidate(us, Choice(13, ("simt_tn_f32_128x128x32_8712aa",), (tiles_128x128,), ()))
+    # 14: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "simt_tn_f32_64x64x32_67642f", "fma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(16, ("simt_tn_f32_64x64x32_67642f",), (tiles_64x64,), ()))
-    # 17: one chain
+        yield Candidate(us, Choice(14, ("simt_tn_f32_64x64x32_67642f",), (tiles_64x64,), ()))
+    # 15: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "simt_tn_f32_32x64x16_bd82b3", "fma", 4, sms, tiles_32x64, -(-k // 16), k * 2048,
             tiles_32x64 * k * 384, operands, stores_1,
         )
-        yield Candidate(us, Choice(17, ("simt_tn_f32_32x64x16_bd82b3",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(15, ("simt_tn_f32_32x64x16_bd82b3",), (tiles_32x64,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 18: one chain
+    # 16: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "simt_tn_f32_16x32x32_c3e0e2", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(18, ("simt_tn_f32_16x32x32_c3e0e2",), (tiles_16x32,), ()))
-    # 19: operands off 16 bytes
+        yield Candidate(us, Choice(16, ("simt_tn_f32_16x32x32_c3e0e2",), (tiles_16x32,), ()))
+    # 17: operands off 16 bytes
     if chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "simt_tn_f32_128x128x8_099abb", "fma", 2, sms, tiles_128x128, -(-k // 8), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(19, ("simt_tn_f32_128x128x8_099abb",), (tiles_128x128,), ()))
-    # 20: operands off 16 bytes
+        yield Candidate(us, Choice(17, ("simt_tn_f32_128x128x8_099abb",), (tiles_128x128,), ()))
+    # 18: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "simt_tn_f32_16x32x32_65cffe", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(20, ("simt_tn_f32_16x32x32_65cffe",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(18, ("simt_tn_f32_16x32x32_65cffe",), (tiles_16x32,), ()))
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 21: everything else: any size, alignment and plan
+    # 19: everything else: any size, alignment and plan
     us = time(
         "simt_tn_f32_64x64x16_285df9", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
         tiles_64x64 * k * 512, operands, stores_1,
     )
-    choice = Choice(21, ("simt_tn_f32_64x64x16_285df9",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(19, ("simt_tn_f32_64x64x16_285df9",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -40,7 +40,7 @@ HICCUP = 2.5
 BEHIND = 2.0
 """What is so many times the fastest counts by that to the power of minus this."""
 SPREAD = 0.02
-LIKENESS = 3.0
+LIKENESS = 6.0
 DESCENT = 150
 """Steps of it, at most."""
 FOLDS = 5

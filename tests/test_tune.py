@@ -25,9 +25,9 @@ from ptxgen.bench.journal import Header, Journal, Record
 from ptxgen.dispatch.choice import Candidate, Choice
 from ptxgen.errors import OptionError, PtxgenError, SpecError
 from ptxgen.numerics.contract import DTYPES
-from ptxgen.ops import launch
+from ptxgen.ops import OPS, launch
 from ptxgen.ops.explaining import explain
-from ptxgen.runtime import get_device
+from ptxgen.runtime import get_device, view
 from ptxgen.spec import GemmSpec
 from ptxgen.spec.effort import TYPICAL, UNITS
 from ptxgen.tiles import ROUTES, TABLES
@@ -82,6 +82,35 @@ def test_tables_and_problems_are_chosen() -> None:
         tune.tables(["f32"], "auto", ["NN"], ["batch"])
 
 
+def test_batches_are_measured_too() -> None:
+    """As the library reads them, by the kernels that take batches."""
+    found = tune.batches([NN, BATCH, ("NT", *NN[1:])], 25, 5, "sm_90", 132)
+    drawn = draw.batches(25, 5, "f32")
+    assert drawn == draw.batches(40, 5, "f32")[:25] and 1 < min(drawn)[0] < max(drawn)[0] <= 1024
+    assert {t.case.table for t in found} == {NN, ("NT", *NN[1:])}
+    assert {t.align for t in found} > {ALIGNED}, "nothing unaligned is measured"
+    small = [t for t in found if t.problem.batch * max(t.case.product) ** 2 < 1 << 24]
+    assert len(small) > 5
+    for task in small:
+        m, n, k = task.case.product
+        turned = task.case.layout == "NT"
+        a = np.zeros((task.problem.batch, m, k), np.float32)
+        b = np.zeros((task.problem.batch, n, k) if turned else (task.problem.batch, k, n), a.dtype)
+        views = {"a": view(a, "a"), "b": view(b.mT if turned else b, "b")}
+        out = view(np.zeros((len(a), m, n), a.dtype), "out")
+        row = OPS["matmul"]
+        problem = row.read(views, row.options({}), (out.dtype,)).problem((out,))
+        assert problem is not None and problem.table == task.case.table
+        values = dict(problem.values)
+        assert problem.count == task.problem.batch
+        assert (values["M"], values["N"], values["K"]) == (m, n, k) or 1 in (m, n, k)
+        if m > 1 and n > 1:
+            assert (values["ALIGN_A"], values["ALIGN_B"]) == task.align
+        device = get_device("cpu")
+        for name in task.kernels:  # raises OptionError for those that take none
+            launch.forced(problem, "sm_90", device.sms, name)
+
+
 # -- the journal ------------------------------------------------------------------------
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "new" / "tune.jsonl"
@@ -107,6 +136,15 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     for task in wanted:
         record = again.records[task.problem]
         assert record.times == {n: hashed(task.case, n) for n in task.kernels}
+
+
+def test_batches_come_back_from_a_journal(tmp_path: Path) -> None:
+    wanted = tune.batches([NN], 3, 5, "sm_90", 132)
+    tune.measure_all(wanted, Journal.resume(tmp_path / "j", HEADER), meter_of(hashed))
+    again = Journal.load(tmp_path / "j")
+    assert not tune.missing(wanted, again) and not again.damaged
+    alone = {problem._replace(batch=1) for problem in again.records}
+    assert not alone & again.records.keys(), "a batch is not its product"
 
 
 def test_a_budget_ends_it(tmp_path: Path) -> None:
@@ -240,7 +278,7 @@ def test_planted_constants_are_found(key: tune.Key) -> None:
     """By what they predict: two terms that grow alike cannot be told apart."""
     records = measured(key, 120)
     points = fit.points(records, BARE)
-    constants = fit.fit(points)
+    constants = fit.alike(points)
     assert constants.keys() <= planted(key).keys()
     for point in points:
         predicted = sum(float(np.dot(constants[k], t)) for k, t in point.terms.items())
@@ -252,9 +290,26 @@ def test_planted_constants_are_found(key: tune.Key) -> None:
 
 def test_noise_and_hiccups_cost_little() -> None:
     lost = fit.held_out(measured(NN, 150, noise=0.03), BARE)
-    regret = fit.Regret.of({name: ratio for name, (ratio, _) in lost.items()})
+    regret = fit.Regret.of(lost)
     assert regret.problems == 150 and regret.mean < 1.03 and regret.p90 < 1.1
     assert regret.worst_at.startswith("NN rows f32 simt M=")
+
+
+def test_constants_are_sharpened_for_choices() -> None:
+    """Where times follow no model exactly, likeness alone chooses worse."""
+    records = []
+    for record in measured(NN, 60):
+        level = 1 + 0.6 * random.Random(str(record.problem)).random()  # of all its kernels
+        bent = {name: level * us**0.6 for name, us in record.times.items()}
+        records.append(dataclasses.replace(record, times=bent))
+    points = fit.points(records, BARE)
+    first = fit.alike(points)
+    lost = [
+        fit.Regret.of(fit.regrets(points, constants)).mean
+        for constants in (first, fit.sharpened(first, points))
+    ]
+    assert lost[1] - 1 < 0.6 * (lost[0] - 1), lost
+    assert all(min(c) >= 0 for c in fit.fit(points).values())
 
 
 def test_regret_is_chosen_over_fastest() -> None:
@@ -267,9 +322,23 @@ def test_regret_is_chosen_over_fastest() -> None:
         ({first: fast, second: slow}, 1.5),
         ({first: slow, second: fast}, 1.0),
     ):
-        (found,) = fit.regrets([record], known, constants).values()
-        assert found == (ratio, task.case.product[0])
+        assert fit.regrets(known, constants) == {task.problem: ratio}
     assert math.isnan(fit.Regret.of({}).mean)
+
+
+def test_a_batch_has_the_traffic_of_its_products() -> None:
+    """And of their operands, L2 has to hold those of a few at a time only."""
+    names = list(TERMS)
+    one = BARE.terms("fma", 1, 132, 132, 8, 1 << 20, 1 << 28, 1 << 26, 1 << 20)
+    many = BARE.terms("fma", 1, 132, 132, 8, 1 << 20, 1 << 28, 1 << 26, 1 << 20, count=7)
+    for term in ("waves", "products", "memory", "L2", "missed", "stores"):
+        at = names.index(term)
+        assert many[at] == pytest.approx(7 * one[at]) and one[at] > 0, term
+    assert many[0] == one[0] and many[1] == one[1]
+    small = BARE.terms("fma", 1, 132, 4, 8, 1 << 20, 1 << 24, 1 << 21, 1 << 20, count=1000)
+    assert 0 < small[names.index("missed")] < (1000 << 24) / RATES.memory
+    fits = BARE.terms("fma", 1, 132, 4, 8, 1 << 20, 1 << 22, 1 << 18, 1 << 20, count=1000)
+    assert fits[names.index("missed")] == 0
 
 
 # -- tunings ---------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,14 +12,17 @@ from typing import Any
 
 import ptxgen
 from ptxgen.bench import measure, results
+from ptxgen.bench.cases import Shape
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.cli.ui import emit, table
 from ptxgen.dispatch import choose
 from ptxgen.errors import OptionError, PtxgenError
-from ptxgen.numerics.contract import DTYPES
+from ptxgen.numerics.contract import DTYPES, ITEMSIZE
 from ptxgen.ops import OPS
 from ptxgen.ops.launch import question
 from ptxgen.runtime import default_device, view
+from ptxgen.spec import Key
+from ptxgen.tiles import TABLES
 
 SHAPES = (
     "32x200x64x200",
@@ -31,6 +35,70 @@ SHAPES = (
 LAYOUTS = ("nn", "nt")
 CHECKED = 8
 """Matrices of a batch whose bits are compared with those of the product alone."""
+
+
+@dataclass(frozen=True)
+class BatchCase:
+    """A batch of a route table's products, as the tuner takes it
+    (:class:`ptxgen.bench.cases.Case`).
+    """
+
+    table: Key
+    count: int
+    shape: Shape
+
+    @property
+    def layout(self) -> str:
+        """How A and B lie in memory, "NN" .. "TT"."""
+        return self.table[0]
+
+    @property
+    def dtype(self) -> str:
+        """The first of the table's."""
+        return TABLES[self.table].dtypes[0]
+
+    @property
+    def product(self) -> tuple[int, int, int]:
+        """M, N and K of a product."""
+        return self.shape.m, self.shape.n, self.shape.k
+
+    @property
+    def align(self) -> tuple[int, int]:
+        """The alignments of freshly allocated operands: of rows, and of matrices."""
+        m, n, k = self.product
+        a = (m, k) if self.layout[0] == "N" else (k, m)
+        b = (k, n) if self.layout[1] == "N" else (n, k)
+        align_a, align_b = (
+            math.gcd(16, ITEMSIZE[self.dtype] * (width if rows > 1 else rows * width))
+            for rows, width in (a, b)
+        )
+        return align_a, align_b
+
+
+class Operands:
+    """Random operands of a batch."""
+
+    def __init__(self, torch: Any, case: BatchCase, seed: int) -> None:
+        m, n, k = case.product
+        random = torch.Generator(device="cuda").manual_seed(seed)
+        kind = measure.torch_dtype(torch, case.dtype)
+        options = {"device": "cuda", "generator": random, "dtype": kind}
+        self._torch, self._size, self._kind = torch, (case.count, m, n), kind
+        self._tier = case.table[3]
+        self._a, self._b = (
+            torch.randn((case.count, *size), **options)
+            if how == "N"
+            else torch.randn((case.count, *size[::-1]), **options).mT
+            for size, how in zip(((m, k), (k, n)), case.layout, strict=True)
+        )
+
+    def empty(self) -> Any:
+        """Memory for the result."""
+        return self._torch.empty(self._size, device="cuda", dtype=self._kind)
+
+    def ours(self, out: Any, kernel: str | None = None) -> measure.Work:
+        """Our product into ``out``."""
+        return partial(ptxgen.matmul, self._a, self._b, out=out, tier=self._tier, kernel=kernel)
 
 
 @dataclass(frozen=True)

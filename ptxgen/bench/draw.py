@@ -11,6 +11,10 @@ M is log-uniform in 1 .. 16384, half of them powers of two. K and N are
 ====  ==============================================================================
 
 What takes too long (:data:`MOST_PRODUCTS`) or too much memory (:data:`MOST_BYTES`) is drawn again.
+
+Batches (:func:`batches`) have 2 to 1024 products, a log-uniform number, M log-uniform in
+1 .. 4096, half of them powers of two, K and N log-uniform in 32 .. 4096, three quarters of both
+multiples of 8.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ITEMSIZE
 
 ROWS = 16384
+MATRICES, BATCHED = 1024, 4096
+"""The most products of a batch, and the largest size of one."""
 RATIOS = (1 / 8, 1 / 4, 1.0, 4 / 3, 2.0, 8 / 3, 3.0, 3.5, 4.0)
 MOST_PRODUCTS = {2: 1 << 40, 4: 1 << 37, 8: 1 << 36}
 """The most multiplications of a problem, by the bytes of an element."""
@@ -56,10 +62,7 @@ def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
     The same for every dtype of one size; a longer draw begins with a shorter one. Raises
     OptionError unless ``count`` is at least 1 and ``seed`` is one of :data:`SEEDS`.
     """
-    if count < 1:
-        raise OptionError(f"{count} random problems: expected 1 or more")
-    if seed not in SEEDS:
-        raise OptionError(f"seed {seed}: expected 0 to 2^63 - 1")
+    _check(count, seed)
     itemsize = ITEMSIZE[dtype]
     found: list[Shape] = []
     for shape in _drawn(Random(seed)):
@@ -68,6 +71,35 @@ def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
         if admitted(shape, itemsize):
             found.append(shape)
     return found
+
+
+def batches(count: int, seed: int, dtype: str) -> list[tuple[int, Shape]]:
+    """``count`` batches, the first of those that ``seed`` draws: how many products each, of what
+    shape. An operand of all has a quarter of a single product's bytes at most, and the work is a
+    sixteenth at most. Raises OptionError as :func:`shapes`.
+    """
+    _check(count, seed)
+    itemsize, random = ITEMSIZE[dtype], Random(seed)
+    found: list[tuple[int, Shape]] = []
+    while len(found) < count:
+        number = round(_log_uniform(random, 2, MATRICES))
+        m = round(_log_uniform(random, 1, BATCHED))
+        if random.random() < 0.5:
+            m = 1 << round(math.log2(m))
+        unit = 8 if random.random() < 0.75 else 1
+        k, n = (unit * round(_log_uniform(random, 32, BATCHED) / unit) for _ in "kn")
+        largest = max(m * k, k * n, m * n) * itemsize
+        work = number * m * n * k
+        if number * largest <= MOST_BYTES // 4 and work <= MOST_PRODUCTS[itemsize] >> 4:
+            found.append((number, Shape(m, k, n)))
+    return found
+
+
+def _check(count: int, seed: int) -> None:
+    if count < 1:
+        raise OptionError(f"{count} random problems: expected 1 or more")
+    if seed not in SEEDS:
+        raise OptionError(f"seed {seed}: expected 0 to 2^63 - 1")
 
 
 def admitted(shape: Shape, itemsize: int) -> bool:

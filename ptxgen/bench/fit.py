@@ -1,9 +1,16 @@
 """From measured times to the constants of kernels (:mod:`ptxgen.tiles.tunings`).
 
 A route's time is the sum of its kernels' times, each a sum of terms with constants that are not
-negative. They are fitted so that predictions are as many percent too high as too low: least squares
-of (predicted - measured) / sqrt(predicted * measured), by repeated linear least squares. Kernels
-far behind a problem's fastest count less: what they take there decides little.
+negative. They are fitted in two steps. First so that predictions are as many percent too high as
+too low: least squares of (predicted - measured) / sqrt(predicted * measured), by repeated linear
+least squares. Kernels far behind a problem's fastest count less: what they take there decides
+little. Then so that choices are good, too: a time may be some percent off where all kernels' are,
+but not where two kernels' are close. From there, descent on
+
+    mean over problems of (sum over routes of p * log(time / fastest))
+    + LIKENESS * mean of log(predicted / measured)**2
+
+where p is the chance of being chosen, if predictions were off by about SPREAD.
 """
 
 from __future__ import annotations
@@ -11,13 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import geometric_mean
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.bench.bands import quantile
-from ptxgen.bench.journal import Record
+from ptxgen.bench.journal import Problem, Record
 from ptxgen.spec import Route
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.tunings import TERMS, UNKNOWN, Constants, Tuning
@@ -29,6 +37,12 @@ FAR = 2.0
 """So many times the fastest, and a kernel was timed little: what is then so many times
 (:data:`HICCUP`) over its fit is no time of the kernel's."""
 HICCUP = 2.5
+BEHIND = 2.0
+"""What is so many times the fastest counts by that to the power of minus this."""
+SPREAD = 0.02
+LIKENESS = 6.0
+DESCENT = 150
+"""Steps of it, at most."""
 FOLDS = 5
 
 
@@ -36,7 +50,7 @@ FOLDS = 5
 class Point:
     """A measured route: its kernels' terms, its time, and that of the problem's fastest route."""
 
-    problem: int
+    problem: Problem
     route: str
     terms: Mapping[str, tuple[float, ...]]
     us: float
@@ -46,34 +60,44 @@ class Point:
 def points(records: Sequence[Record], tuning: Tuning) -> list[Point]:
     """What was measured of the routes that the tables still have."""
     routes = {
-        key: {r.name: r for r in TABLES[key].routes} for key in {r.problem[0] for r in records}
+        key: {r.name: r for r in TABLES[key].routes} for key in {r.problem.table for r in records}
     }
     found = []
-    for number, record in enumerate(records):
-        key, (m, n, k), align = record.problem
+    for record in records:
+        key, (m, n, k), align, batch = record.problem
         space = TABLES[key].space
         values = dict(zip(space.arguments, (m, n, k, tuning.sms, *align), strict=True))
         env = space.environment(values)
         times = {name: us for name, us in record.times.items() if name in routes[key]}
         for name, us in times.items():
-            terms = route_terms(routes[key][name], env, tuning)
-            found.append(Point(number, name, terms, us, min(times.values())))
+            terms = route_terms(routes[key][name], env, tuning, batch)
+            found.append(Point(record.problem, name, terms, us, min(times.values())))
     return found
 
 
 def route_terms(
-    route: Route, env: Mapping[str, int], tuning: Tuning
+    route: Route, env: Mapping[str, int], tuning: Tuning, count: int = 1
 ) -> dict[str, tuple[float, ...]]:
-    """The terms of each kernel of a route, with constants of 1."""
+    """The terms of each kernel of a route, with constants of 1, for ``count`` problems at once."""
     found = {}
     for kernel, effort in zip(route.kernels, route.efforts or (), strict=True):
         numbers = (formula.evaluate(env) for formula in effort.formulas)
-        found[kernel.name] = tuning.terms(effort.unit, effort.slots, tuning.sms, *numbers)
+        named = effort.unit, effort.slots, tuning.sms
+        found[kernel.name] = tuning.terms(*named, *numbers, count=count)
     return found
 
 
 def fit(of: Iterable[Point]) -> dict[str, Constants]:
-    """The constants of all kernels in ``of``, those that share routes together."""
+    """The constants of all kernels in ``of``."""
+    known = sorted(of, key=attrgetter("problem"))
+    return sharpened(alike(known), known)
+
+
+def alike(of: Iterable[Point]) -> dict[str, Constants]:
+    """The constants by which predicted times are like those measured.
+
+    Those of kernels that share routes are found together.
+    """
     groups: list[tuple[set[str], list[Point]]] = []
     for point in of:
         kernels, members = {*point.terms}, [point]
@@ -85,27 +109,82 @@ def fit(of: Iterable[Point]) -> dict[str, Constants]:
     return {name: c for kernels, members in groups for name, c in _fitted(kernels, members).items()}
 
 
+class _System:
+    """Points as the rows of a matrix: times constants, predicted times."""
+
+    def __init__(self, kernels: Iterable[str], of: Sequence[Point]) -> None:
+        from scipy.sparse import csr_array
+
+        self.names = sorted(kernels)
+        first = {name: i * len(TERMS) for i, name in enumerate(self.names)}
+        entries = [
+            (row, first[name] + i, term)
+            for row, point in enumerate(of)
+            for name, terms in point.terms.items()
+            for i, term in enumerate(terms)
+        ]
+        rows, columns, values = zip(*entries, strict=True)
+        shape = len(of), len(self.names) * len(TERMS)
+        self.matrix = csr_array((values, (rows, columns)), shape=shape)
+        self.us = np.array([point.us for point in of])
+        self.behind = self.us / np.array([point.best for point in of])
+
+    def timed(self, predicted: Floats) -> NDArray[np.bool_]:
+        """Whether a time is the kernel's: that of one far behind may be a hiccup."""
+        hiccups: NDArray[np.bool_] = (self.behind > FAR) & (self.us > HICCUP * predicted)
+        return ~hiccups
+
+    def named(self, constants: Floats) -> dict[str, Constants]:
+        """The constants by kernel."""
+        each = constants.reshape(-1, len(TERMS)).tolist()
+        return {name: tuple(c) for name, c in zip(self.names, each, strict=True)}
+
+
 def _fitted(kernels: set[str], members: Sequence[Point]) -> dict[str, Constants]:
-    names = sorted(kernels)
-    column = {name: i * len(TERMS) for i, name in enumerate(names)}
-    matrix: Floats = np.zeros((len(members), len(names) * len(TERMS)))
-    for row, point in enumerate(members):
-        for name, terms in point.terms.items():
-            matrix[row, column[name] : column[name] + len(TERMS)] += terms
-    us = np.array([point.us for point in members])
-    behind = us / np.array([point.best for point in members])
+    system = _System(kernels, members)
+    matrix, us = system.matrix.toarray(), system.us
     predicted, kept = us.copy(), np.ones(len(us), bool)
     constants: Floats = np.zeros(matrix.shape[1])
     for number in range(ROUNDS):
-        weight = kept / np.sqrt(behind * predicted * us)
+        weight = kept / np.sqrt(system.behind**BEHIND * predicted * us)
         constants = _least_squares(matrix * weight[:, None], us * weight)
         predicted = np.maximum(matrix @ constants, 0.3 * us)
         if number == ROUNDS // 2:
-            kept = ~((behind > FAR) & (us > HICCUP * predicted))
-    return {
-        name: tuple(map(float, constants[column[name] : column[name] + len(TERMS)]))
-        for name in names
-    }
+            kept = system.timed(predicted)
+    return system.named(constants)
+
+
+def sharpened(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, Constants]:
+    """``first``, changed so that choices are good, too; the points of a problem lie together."""
+    from scipy.optimize import minimize
+
+    system = _System(first, of)
+    starts = [i for i in range(len(of)) if i == 0 or of[i].problem != of[i - 1].problem]
+    lengths = np.diff([*starts, len(of)])
+    lost = np.minimum(np.log(system.behind), np.log(2 * FAR))
+    scale = np.sqrt(np.maximum((system.matrix**2).mean(axis=0), 1e-18))
+    matrix = system.matrix / scale
+    start = np.concatenate([first[name] for name in system.names]) * scale
+    weight = system.timed(matrix @ start) / system.behind**BEHIND
+    weight *= LIKENESS / weight.sum()
+
+    def loss(constants: Floats) -> tuple[float, Floats]:
+        """And its derivative."""
+        predicted = np.maximum(matrix @ constants, 1e-3)
+        off = np.log(predicted / system.us)
+        score = -np.log(predicted) / SPREAD
+        score -= np.repeat(np.maximum.reduceat(score, starts), lengths)
+        chance = np.exp(score)
+        chance /= np.repeat(np.add.reduceat(chance, starts), lengths)
+        expected = np.add.reduceat(chance * lost, starts)
+        slope = chance * (np.repeat(expected, lengths) - lost) / (SPREAD * len(starts))
+        slope += 2 * weight * off
+        return float(expected.mean() + weight @ off**2), matrix.T @ (slope / predicted)
+
+    bounds = [(0.0, None)] * len(start)
+    steps = {"maxiter": DESCENT, "maxfun": 2 * DESCENT}
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=steps)
+    return system.named(np.maximum(found.x, 0.0) / scale)
 
 
 def _least_squares(matrix: Floats, wanted: Floats) -> Floats:
@@ -131,32 +210,29 @@ class Regret:
     worst_at: str
 
     @classmethod
-    def of(cls, ratios: Mapping[str, float]) -> Regret:
-        """Of the ratios of problems, by what the problems are called."""
+    def of(cls, ratios: Mapping[Problem, float]) -> Regret:
+        """Of the ratios of problems."""
         if not ratios:
             return cls(0, math.nan, math.nan, math.nan, "")
-        at = max(ratios, key=lambda name: ratios[name])
+        at = max(ratios, key=lambda problem: ratios[problem])
         values = sorted(ratios.values())
         p90 = quantile(values, 0.9)
-        return cls(len(values), geometric_mean(values), p90, ratios[at], at)
+        return cls(len(values), geometric_mean(values), p90, ratios[at], str(at))
 
 
-def held_out(records: Sequence[Record], tuning: Tuning) -> dict[str, tuple[float, int]]:
-    """Chosen over fastest, and M, of each problem, by constants fitted without its K and N."""
+def held_out(records: Sequence[Record], tuning: Tuning) -> dict[Problem, float]:
+    """Chosen over fastest, of each problem, by constants fitted without its K and N."""
     known = points(records, tuning)
-    fold = [_fold(record) for record in records]
-    found: dict[str, tuple[float, int]] = {}
+    found: dict[Problem, float] = {}
     for left_out in range(FOLDS):
-        constants = fit(p for p in known if fold[p.problem] != left_out)
-        found |= regrets(records, [p for p in known if fold[p.problem] == left_out], constants)
+        constants = fit(p for p in known if _fold(p.problem) != left_out)
+        found |= regrets((p for p in known if _fold(p.problem) == left_out), constants)
     return found
 
 
-def regrets(
-    records: Sequence[Record], of: Iterable[Point], constants: Mapping[str, Constants]
-) -> dict[str, tuple[float, int]]:
-    """Chosen over fastest, and M, by problem."""
-    chosen: dict[int, tuple[float, float]] = {}
+def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Problem, float]:
+    """Chosen over fastest, by problem."""
+    chosen: dict[Problem, tuple[float, float]] = {}
     for point in of:
         predicted = sum(
             sum(c * t for c, t in zip(constants.get(name, UNKNOWN), terms, strict=True))
@@ -164,16 +240,9 @@ def regrets(
         )
         if point.problem not in chosen or predicted < chosen[point.problem][0]:
             chosen[point.problem] = predicted, point.us / point.best
-    return {
-        _name(records[i]): (ratio, records[i].problem[1][0]) for i, (_, ratio) in chosen.items()
-    }
+    return {problem: ratio for problem, (_, ratio) in chosen.items()}
 
 
-def _fold(record: Record) -> int:
-    _, (_, n, k), _ = record.problem
+def _fold(problem: Problem) -> int:
+    _, n, k = problem.product
     return (k * 7919 + n * 104729) % FOLDS
-
-
-def _name(record: Record) -> str:
-    key, (m, n, k), (a, b) = record.problem
-    return f"{' '.join(key)} M={m} N={n} K={k} align {a},{b}"

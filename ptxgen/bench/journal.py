@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from ptxgen.errors import PtxgenError
 from ptxgen.spec import Key
@@ -17,8 +18,24 @@ FORMAT = 1
 CLOSE = 1.25
 """So many times the fastest kernel's time, at most, and a kernel is timed again."""
 
-Problem = tuple[Key, tuple[int, int, int], tuple[int, int]]
-"""A route table, the product's M, N, K, and the alignments of A and B."""
+
+class Problem(NamedTuple):
+    """What a measurement is known by.
+
+    A route table, the product's M, N, K, the alignments of A and B, and how many such products one
+    launch does: more than one in a batch.
+    """
+
+    table: Key
+    product: tuple[int, int, int]
+    align: tuple[int, int]
+    batch: int = 1
+
+    def __str__(self) -> str:
+        m, n, k = self.product
+        batch = f"{self.batch} x " if self.batch > 1 else ""
+        a, b = self.align
+        return f"{' '.join(self.table)} {batch}M={m} N={n} K={k} align {a},{b}"
 
 
 @dataclass(frozen=True)
@@ -84,8 +101,10 @@ class Record:
 
     def line(self) -> str:
         """As the journal holds it."""
-        key, (m, n, k), align = self.problem
+        key, (m, n, k), align, batch = self.problem
         found = {"table": " ".join(key), "m": m, "n": n, "k": k, "align": align}
+        if batch > 1:
+            found["batch"] = batch
         times = {name: round(us, 3) for name, us in self.times.items()}
         return json.dumps({**found, "times": times, "wrong": dict(self.wrong)})
 
@@ -96,13 +115,13 @@ class Record:
         table = tuple(found["table"].split())
         m, n, k = (int(found[size]) for size in "mnk")
         a, b = found["align"]
+        batch = int(found.get("batch", 1))
         times = {str(name): float(us) for name, us in found["times"].items()}
-        if not all(0 < us < math.inf for us in times.values()) or min(m, n, k) < 1:
+        if not all(0 < us < math.inf for us in times.values()) or min(m, n, k, batch) < 1:
             raise ValueError("a time or a size that cannot be")
         if len(table) < 3:
             raise ValueError("a table that cannot be")
-        problem: Problem = table, (m, n, k), (a, b)
-        return cls(problem, times, dict(found["wrong"]))
+        return cls(Problem(table, (m, n, k), (a, b), batch), times, dict(found["wrong"]))
 
 
 @dataclass

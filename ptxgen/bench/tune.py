@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ptxgen.bench import cases, draw, int4, measure
+from ptxgen.bench import bmm, cases, draw, int4, measure
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
 from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, points
@@ -43,9 +43,13 @@ SEED = 0
 """Of the operands' numbers, which do not matter."""
 PROBLEMS = 300
 """As many are drawn unless somebody asks for another number."""
+BATCHES = 60
+"""As many batches."""
 LAYOUTS = ("NN", "NT", "TN", "TT", *INT4_LAYOUTS)
-Tuned = Case | int4.Int4Case
+Tuned = Case | int4.Int4Case | bmm.BatchCase
 """What kernels are timed on."""
+BATCHED = (("NN", "rows"), ("NT", "rows"))
+"""The tables whose batches are measured."""
 Meter = Callable[[Tuned, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
 """Times kernels, forced on a case: µs by kernel, and of others what was wrong."""
 
@@ -62,12 +66,13 @@ class Task:
     @property
     def problem(self) -> Problem:
         """What its measurement is known by."""
-        return self.case.table, self.case.product, self.align
+        count = self.case.count if isinstance(self.case, bmm.BatchCase) else 1
+        return Problem(self.case.table, self.case.product, self.align, count)
 
     @property
     def name(self) -> str:
         """For people."""
-        return f"{' '.join(self.case.table)} {self.case.shape}"
+        return str(self.problem)
 
 
 def tables(
@@ -102,10 +107,24 @@ def tasks(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> li
             case = drawn[key][number]
             if case is None:
                 continue
-            align = (
-                case.align if isinstance(case, int4.Int4Case) else measure.natural_alignment(case)
-            )
+            align = measure.natural_alignment(case) if isinstance(case, Case) else case.align
             task = Task(case, align, admissible(case, align, arch, sms))
+            if task.kernels:
+                found.setdefault(task.problem, task)
+    return list(found.values())
+
+
+def batches(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> list[Task]:
+    """The ``count`` batches that ``seed`` draws, in every table of :data:`BATCHED`."""
+    found: dict[Problem, Task] = {}
+    tables = [key for key in keys if key[:2] in BATCHED]
+    drawn = {key: draw.batches(count, seed, TABLES[key].dtypes[0]) for key in tables if count}
+    for number in range(count):
+        for key in tables:
+            case = bmm.BatchCase(key, *drawn[key][number])
+            fitting = admissible(case, case.align, arch, sms)
+            batched = {route.name for route in ROUTES[key] if route.batched}
+            task = Task(case, case.align, tuple(name for name in fitting if name in batched))
             if task.kernels:
                 found.setdefault(task.problem, task)
     return list(found.values())
@@ -203,6 +222,10 @@ class GpuMeter:
         key = (case.product, case.dtype)
         kept = self._operands[1] if self._operands and self._operands[0] == key else None
         self._operands = None  # so that memory is free for the next
+        if isinstance(case, bmm.BatchCase):
+            batch = bmm.Operands(self._torch, case, self._seed)
+            out = batch.empty()
+            return out, partial(batch.ours, out)
         if isinstance(case, int4.Int4Case):
             if not isinstance(kept, int4.Operands):
                 kept = int4.Operands(self._torch, case.shape, case.dtype, self._seed)
@@ -252,17 +275,21 @@ def learn(
     known: list[Point] = []
     reports = []
     for key in keys:
-        records = [r for r in journal.records.values() if r.problem[0] == key and r.times]
+        records = [r for r in journal.records.values() if r.problem.table == key and r.times]
         name = " ".join(key)
         if not records:
             note(f"{name}: not measured, left as it is")
             continue
         lost = held_out(records, tuning)
-        for band in (*NAMES, ALL):
-            inside = {at: r for at, (r, m) in lost.items() if band in (band_of(m), ALL)}
+        for band in (*NAMES, "batches", ALL):
+            inside = {at: ratio for at, ratio in lost.items() if band in (_band(at), ALL)}
             reports.append(Report(name, band, Regret.of(inside)))
         known += points(records, tuning)
     return fit(known), reports  # together: tables share kernels
+
+
+def _band(problem: Problem) -> str:
+    return "batches" if problem.batch > 1 else band_of(problem.product[0])
 
 
 def write_tuning(
@@ -319,9 +346,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"({', '.join(map(str, journal.damaged[:8]))}); they count as not measured"
         )
     wrong = {
-        f"{' '.join(r.problem[0])} M={m} N={n} K={k} {name}: {why}"
+        f"{r.problem} {name}: {why}"
         for r in journal.records.values()
-        for (m, n, k) in [r.problem[1]]
         for name, why in r.wrong.items()
     }
     for line in sorted(wrong):
@@ -370,7 +396,9 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
             f"{path} was begun at commit {journal.header.commit}, this is {header.commit}: times "
             "of kernels that have changed since are not measured again (--fresh does)"
         )
-    wanted = tasks(_keys(options), options.random, options.seed, arch, sms)
+    drawn = options.seed, arch, sms
+    wanted = tasks(_keys(options), options.random, *drawn)
+    wanted += batches(_keys(options), options.batches, *drawn)
     todo = missing(wanted, journal)
     note(
         f"{plural(len(wanted), 'problem')}, {plural(sum(len(t.kernels) for t in todo), 'kernel')} "
@@ -426,6 +454,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--random", type=int, default=PROBLEMS, metavar="N", help="problems a table (%(default)s)"
+    )
+    parser.add_argument(
+        "--batches",
+        type=int,
+        default=BATCHES,
+        metavar="N",
+        help="batches a table that has them (%(default)s)",
     )
     parser.add_argument(
         "--seed", type=int, default=1, metavar="S", help="that draws them (%(default)s)"

@@ -60,15 +60,20 @@ THIN_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
 
 THIN: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
     {
-        "NN": lambda: (_gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"),),
+        "NN": lambda: (
+            _gemm("NN", (8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "floats"),
+            _gemm("NN", (8, 16, 64), (2, 2), (4, 8), (1, 1), 6, "kvector", ctas=3),
+        ),
         "NT": lambda: (
             _gemm("NT", (1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector"),
             _gemm("NT", (4, 128, 64), (2, 2), (2, 16), (1, 4), 3, "kvector"),
             _gemm("NT", (8, 128, 64), (2, 2), (4, 8), (1, 8), 3, "kvector"),
             _gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"),
-            _gemm("NT", (32, 64, 64), (4, 4), (8, 4), (1, 4), 3, "kvector"),
+            _gemm("NT", (32, 64, 32), (4, 4), (8, 4), (1, 4), 3, "kvector", ctas=4),
+            _gemm("NT", (16, 16, 64), (2, 2), (4, 8), (2, 1), 5, "kvector", ctas=3),
+            _gemm("NT", (8, 32, 64), (2, 2), (4, 8), (1, 2), 5, "plain", ctas=2),
         ),
-        "TN": lambda: tuple(map(_turned, THIN["NN"])),
+        "TN": lambda: (_turned(THIN["NN"][0]),),
     }
 )
 
@@ -98,7 +103,7 @@ MEDIUM_SPLIT: Lazy[str, tuple[SimtSpec, ...]] = Lazy(
         "NT": lambda: (
             _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
         ),
-        "TN": lambda: (_gemm("TN", (64, 64, 8), (16, 8), (4, 8), (1, 1), 4, "wide", slices=8),),
+        "TN": lambda: (),
     }
 )
 
@@ -180,10 +185,14 @@ def _narrow(layout: str) -> tuple[SimtSpec, ...]:
 def _parts(layout: str) -> tuple[Route, ...]:
     """A CTA for each tile and chunk, where few outputs have a long reduction."""
     low = partial(_gemm, layout, (8, 64, 32), (4, 2), (2, 16), (1, 2), split="workspace")
-    few = (low(4, "floats"), low(4, "plain")) if layout != "NT" else (low(4, "plain"),)
+    few = (low(4, "floats"), low(4, "plain")) if layout != "NT" else ()
+    # A warp each, of which many are on an SM: what few columns have to copy comes sooner.
+    least = _gemm(
+        layout, (8, 16, 64), (2, 2), (4, 8), (1, 1), 4, "plain", split="workspace", ctas=6
+    )
     large, *others = _partial(layout)
     return (
-        *routes((*few, large, *others), "chunks apart, by a CTA each", REDUCE),
+        *routes((*few, least, large, *others), "chunks apart, by a CTA each", REDUCE),
         *routes(_narrow(layout), "chunks of few columns apart, by a CTA each", REDUCE),
         *(realign.routes(large, REDUCE, operands=("a",)) if layout == "TN" else ()),
     )

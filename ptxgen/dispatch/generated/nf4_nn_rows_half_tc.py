@@ -166,7 +166,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 256) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -188,7 +189,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
+            k * 32768,
+            tiles_256x256 * k * (1024 + (min(k % 16, 1) * 256 + min(n % 16, 1) * 256) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -210,7 +212,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
+            k * 28672,
+            tiles_128x224 * k * (704 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 224) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -232,7 +235,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
+            k * 20480,
+            tiles_256x160 * k * (832 + (min(k % 16, 1) * 256 + min(n % 16, 1) * 160) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -253,7 +257,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -274,7 +279,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands_2,
             stores,
         )
         choice = Choice(
@@ -293,7 +298,7 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands_2,
             stores,
         )
         choice = Choice(
@@ -309,8 +314,8 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands_2,
-            stores,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6),
+            operands_2, stores,
         )
         choice = Choice(
             17, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
@@ -336,7 +341,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 256) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -362,7 +368,8 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -388,7 +395,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands_2,
             stores,
         )
         choice = Choice(
@@ -405,7 +412,7 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands_2,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands_2,
             stores,
         )
         choice = Choice(

@@ -155,11 +155,11 @@ def candidates(
             operands_1, stores_2,
         )
         us += time(
-            "simt_nt_f32_32x64x64_f14538", "fma", 1, sms, tiles_32x64, -(-k // 64), k * 2048,
+            "simt_nt_f32_32x64x32_fe55c6", "fma", 4, sms, tiles_32x64, -(-k // 32), k * 2048,
             tiles_32x64 * k * 384, operands_2, stores_1,
         )
         choice = Choice(
-            6, ("nf4_f32_bbca54", "simt_nt_f32_32x64x64_f14538"),
+            6, ("nf4_f32_bbca54", "simt_nt_f32_32x64x32_fe55c6"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_32x64), (stores_2,),
         )
         yield Candidate(us, choice)

@@ -171,7 +171,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(k % 16, 1) * 512),
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 256) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -193,7 +194,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x256x64_362a60", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(k % 16, 1) * 512),
+            k * 32768,
+            tiles_256x256 * k * (1024 + (min(k % 16, 1) * 256 + min(k % 16, 1) * 256) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -215,7 +217,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x224x64_18067c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(k % 16, 1) * 448),
+            k * 28672,
+            tiles_128x224 * k * (704 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 224) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -237,7 +240,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x160x64_732859", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(k % 16, 1) * 320),
+            k * 20480,
+            tiles_256x160 * k * (832 + (min(k % 16, 1) * 256 + min(k % 16, 1) * 160) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -258,7 +262,8 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 128) * 6),
             operands_2, stores,
         )
         choice = Choice(
@@ -279,7 +284,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_2,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6), operands_2,
             stores,
         )
         choice = Choice(
@@ -298,7 +303,7 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x64_93d7f2", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_2,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6), operands_2,
             stores,
         )
         choice = Choice(
@@ -314,8 +319,8 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands_2,
-            stores,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 128) * 6),
+            operands_2, stores,
         )
         choice = Choice(
             18, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
@@ -330,7 +335,7 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_64x64x32_d497a1", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands_2,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6), operands_2,
             stores,
         )
         choice = Choice(

@@ -58,8 +58,27 @@ def candidates(
             (tiles_8x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 2: chunks apart, by a CTA each
+    if (
+        stores <= 268435456 and tiles_8x16 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "simt_nn_f32_8x16x64_7100c8", "fma", 6, sms, tiles_8x16 * chunks, -(-chunk // 64),
+            chunk * 128, tiles_8x16 * k * 96, operands, stores,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores, stores, stores_1,
+        )
+        choice = Choice(
+            2, ("simt_nn_f32_8x16x64_7100c8", "reduce_f32_128x4_ab14e2"),
+            (tiles_8x16 * chunks, -(-(m * n) // 512)), (stores,),
+        )
+        yield Candidate(us, choice)
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 3: chunks apart, by a CTA each
     if (
         align_b >= 16 and stores <= 268435456 and tiles_64x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -73,12 +92,12 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            2, ("simt_nn_f32_64x64x32_93dc37", "reduce_f32_128x4_ab14e2"),
+            3, ("simt_nn_f32_64x64x32_93dc37", "reduce_f32_128x4_ab14e2"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 3: chunks apart, by a CTA each
+    # 4: chunks apart, by a CTA each
     if (
         align_a >= 16 and align_b >= 16 and stores <= 268435456
         and tiles_64x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
@@ -92,12 +111,12 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            3, ("simt_nn_f32_64x128x16_ce0d71", "reduce_f32_128x4_ab14e2"),
+            4, ("simt_nn_f32_64x128x16_ce0d71", "reduce_f32_128x4_ab14e2"),
             (tiles_64x128 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 4: chunks apart, by a CTA each
+    # 5: chunks apart, by a CTA each
     if (
         align_b >= 16 and stores <= 268435456 and tiles_32x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -111,11 +130,11 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            4, ("simt_nn_f32_32x64x16_94a46d", "reduce_f32_128x4_ab14e2"),
+            5, ("simt_nn_f32_32x64x16_94a46d", "reduce_f32_128x4_ab14e2"),
             (tiles_32x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
-    # 5: chunks apart, by a CTA each
+    # 6: chunks apart, by a CTA each
     if (
         stores <= 268435456 and tiles_32x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -129,12 +148,12 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            5, ("simt_nn_f32_32x64x16_9ac4a5", "reduce_f32_128x4_ab14e2"),
+            6, ("simt_nn_f32_32x64x16_9ac4a5", "reduce_f32_128x4_ab14e2"),
             (tiles_32x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x32 = -(-m // 128) * -(-n // 32)
-    # 6: chunks of few columns apart, by a CTA each
+    # 7: chunks of few columns apart, by a CTA each
     if (
         stores <= 268435456 and tiles_128x32 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -148,12 +167,12 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            6, ("simt_nn_f32_128x32x32_9757b9", "reduce_f32_128x4_ab14e2"),
+            7, ("simt_nn_f32_128x32x32_9757b9", "reduce_f32_128x4_ab14e2"),
             (tiles_128x32 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 7: chunks of few columns apart, by a CTA each
+    # 8: chunks of few columns apart, by a CTA each
     if (
         stores <= 268435456 and tiles_128x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -167,92 +186,98 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            7, ("simt_nn_f32_128x64x16_f9a1a8", "reduce_f32_128x4_ab14e2"),
+            8, ("simt_nn_f32_128x64x16_f9a1a8", "reduce_f32_128x4_ab14e2"),
             (tiles_128x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_2x32 = -(-m // 2) * -(-n // 32)
     tiles_chunk32_chunks8 = -(-chunk // 32) * -(-chunks // 8)
-    # 8: few rows, chunks side by side
+    # 9: few rows, chunks side by side
     if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_2x32 <= 2147483647:
         us = time(
             "simt_nn_f32_2x32x32_8087d5", "fma", 1, sms, tiles_2x32, tiles_chunk32_chunks8, k * 64,
             tiles_2x32 * k * 136, operands, stores_1,
         )
-        yield Candidate(us, Choice(8, ("simt_nn_f32_2x32x32_8087d5",), (tiles_2x32,), ()))
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 9: few rows, chunks side by side
+        yield Candidate(us, Choice(9, ("simt_nn_f32_2x32x32_8087d5",), (tiles_2x32,), ()))
+    # 10: few rows, chunks side by side
     if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_8x16 <= 2147483647:
         us = time(
             "simt_nn_f32_8x16x32_b8868e", "fma", 1, sms, tiles_8x16, tiles_chunk32_chunks8, k * 128,
             tiles_8x16 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(9, ("simt_nn_f32_8x16x32_b8868e",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(10, ("simt_nn_f32_8x16x32_b8868e",), (tiles_8x16,), ()))
     tiles_64x256 = -(-m // 64) * -(-n // 256)
     tiles_chunk8_chunks1 = -(-chunk // 8) * -(-chunks // 1)
-    # 10: more rows, chunks side by side or in turns
+    # 11: more rows, chunks side by side or in turns
     if arch in SOME_0 and align_b >= 16 and tiles_64x256 <= 2147483647:
         us = time(
             "simt_nn_f32_64x256x8_8967fc", "fma", 2, sms, tiles_64x256, tiles_chunk8_chunks1,
             k * 16384, tiles_64x256 * k * 1280, operands, stores_1,
         )
-        yield Candidate(us, Choice(10, ("simt_nn_f32_64x256x8_8967fc",), (tiles_64x256,), ()))
-    # 11: few rows: the weight streams once
+        yield Candidate(us, Choice(11, ("simt_nn_f32_64x256x8_8967fc",), (tiles_64x256,), ()))
+    # 12: few rows: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647:
         us = time(
             "simt_nn_f32_8x64x64_eac7c4", "fma", 1, sms, tiles_8x64, -(-k // 64), k * 512,
             tiles_8x64 * k * 288, operands, stores_1,
         )
-        yield Candidate(us, Choice(11, ("simt_nn_f32_8x64x64_eac7c4",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(12, ("simt_nn_f32_8x64x64_eac7c4",), (tiles_8x64,), ()))
+    # 13: few rows: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_8x16 <= 2147483647:
+        us = time(
+            "simt_nn_f32_8x16x64_79f51f", "fma", 3, sms, tiles_8x16, -(-k // 64), k * 128,
+            tiles_8x16 * k * 96, operands, stores_1,
+        )
+        yield Candidate(us, Choice(13, ("simt_nn_f32_8x16x64_79f51f",), (tiles_8x16,), ()))
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 12: one chain
+    # 14: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "simt_nn_f32_128x128x16_7dd998", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(12, ("simt_nn_f32_128x128x16_7dd998",), (tiles_128x128,), ()))
-    # 13: one chain
+        yield Candidate(us, Choice(14, ("simt_nn_f32_128x128x16_7dd998",), (tiles_128x128,), ()))
+    # 15: one chain
     if align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "simt_nn_f32_64x64x32_fe4ef8", "fma", 4, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(13, ("simt_nn_f32_64x64x32_fe4ef8",), (tiles_64x64,), ()))
-    # 14: one chain
+        yield Candidate(us, Choice(15, ("simt_nn_f32_64x64x32_fe4ef8",), (tiles_64x64,), ()))
+    # 16: one chain
     if align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "simt_nn_f32_32x64x16_7badc1", "fma", 4, sms, tiles_32x64, -(-k // 16), k * 2048,
             tiles_32x64 * k * 384, operands, stores_1,
         )
-        yield Candidate(us, Choice(14, ("simt_nn_f32_32x64x16_7badc1",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(16, ("simt_nn_f32_32x64x16_7badc1",), (tiles_32x64,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 15: one chain
+    # 17: one chain
     if align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "simt_nn_f32_16x32x32_59168b", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(15, ("simt_nn_f32_16x32x32_59168b",), (tiles_16x32,), ()))
-    # 16: operands off 16 bytes
+        yield Candidate(us, Choice(17, ("simt_nn_f32_16x32x32_59168b",), (tiles_16x32,), ()))
+    # 18: operands off 16 bytes
     if chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "simt_nn_f32_128x128x8_f8719a", "fma", 2, sms, tiles_128x128, -(-k // 8), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(16, ("simt_nn_f32_128x128x8_f8719a",), (tiles_128x128,), ()))
-    # 17: operands off 16 bytes
+        yield Candidate(us, Choice(18, ("simt_nn_f32_128x128x8_f8719a",), (tiles_128x128,), ()))
+    # 19: operands off 16 bytes
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "simt_nn_f32_16x32x32_bb4ed4", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(17, ("simt_nn_f32_16x32x32_bb4ed4",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(19, ("simt_nn_f32_16x32x32_bb4ed4",), (tiles_16x32,), ()))
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 18: everything else: any size, alignment and plan
+    # 20: everything else: any size, alignment and plan
     us = time(
         "simt_nn_f32_64x64x16_ae662c", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
         tiles_64x64 * k * 512, operands, stores_1,
     )
-    choice = Choice(18, ("simt_nn_f32_64x64x16_ae662c",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(20, ("simt_nn_f32_64x64x16_ae662c",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -30,7 +30,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_16x32x128_45c9e9", "mma", 1, sms, tiles_16x32 * chunks, -(-chunk // 128),
-            chunk * 512, tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(n % 16, 1) * 64),
+            chunk * 512, tiles_16x32 * k * (96 + (min(k % 16, 1) * 16 + min(n % 16, 1) * 32) * 6),
             operands, stores,
         )
         us += time(
@@ -54,7 +54,7 @@ def candidates(
         us = time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(k % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -78,7 +78,7 @@ def candidates(
         us = time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -101,7 +101,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -120,7 +120,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_64x64x128_1f5afd", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -139,8 +139,9 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_128x128x64_d74e2e", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores,
+            chunk * 16384,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -158,7 +159,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_64x64x32_721827", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -187,7 +188,7 @@ def candidates(
         us += time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(k % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -218,7 +219,7 @@ def candidates(
         us += time(
             "wgmma_nn_bf16_192x192x64_a0d89a", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(k % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -249,7 +250,7 @@ def candidates(
         us += time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -278,7 +279,7 @@ def candidates(
         us += time(
             "wgmma_nn_bf16_128x128x64_f64026", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -308,7 +309,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -336,7 +337,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_168fdf", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -361,7 +362,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_8x64x128_0b0b35", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
-            tiles_8x64 * k * (144 + min(k % 16, 1) * 16 + min(n % 16, 1) * 128), operands, stores_1,
+            tiles_8x64 * k * (144 + (min(k % 16, 1) * 8 + min(n % 16, 1) * 64) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(13, ("mma_nn_bf16_8x64x128_0b0b35",), (tiles_8x64,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
@@ -372,7 +374,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_8x32x128_d6cffc", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * (80 + min(k % 16, 1) * 16 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_8x32 * k * (80 + (min(k % 16, 1) * 8 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(14, ("mma_nn_bf16_8x32x128_d6cffc",), (tiles_8x32,), ()))
     # 15: few rows: the weight streams once
@@ -382,7 +385,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_16x32x128_d40c24", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(k % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(15, ("mma_nn_bf16_16x32x128_d40c24",), (tiles_16x32,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
@@ -393,7 +397,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_16x64x128_4f47f4", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
-            tiles_16x64 * k * (160 + min(k % 16, 1) * 32 + min(n % 16, 1) * 128), operands,
+            tiles_16x64 * k * (160 + (min(k % 16, 1) * 16 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(16, ("mma_nn_bf16_16x64x128_4f47f4",), (tiles_16x64,), ()))
@@ -405,7 +409,8 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_32x32x128_5486ce", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * (128 + min(k % 16, 1) * 64 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_32x32 * k * (128 + (min(k % 16, 1) * 32 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(17, ("mma_nn_bf16_32x32x128_5486ce",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
@@ -417,7 +422,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_32x64x128_868388", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * (192 + min(k % 16, 1) * 64 + min(n % 16, 1) * 128), operands,
+            tiles_32x64 * k * (192 + (min(k % 16, 1) * 32 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(18, ("mma_nn_bf16_32x64x128_868388",), (tiles_32x64,), ()))
@@ -430,7 +435,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_64x128x64_0a56ed", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
+            tiles_64x128 * k * (384 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(19, ("mma_nn_bf16_64x128x64_0a56ed",), (tiles_64x128,), ()))
@@ -443,8 +448,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             20, ("wgmma_nn_bf16_128x256x64_86d2ac",), (min(tiles_128x256, sms) * 1,), (),
@@ -460,7 +466,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x256x64_74d273", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(n % 16, 1) * 512),
+            k * 32768,
+            tiles_256x256 * k * (1024 + (min(k % 16, 1) * 256 + min(n % 16, 1) * 256) * 6),
             operands, stores_1,
         )
         choice = Choice(
@@ -477,8 +484,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x192x64_abc7eb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * (896 + min(k % 16, 1) * 512 + min(n % 16, 1) * 384),
-            operands, stores_1,
+            k * 24576,
+            tiles_256x192 * k * (896 + (min(k % 16, 1) * 256 + min(n % 16, 1) * 192) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             22, ("wgmma_nn_bf16_128x192x64_abc7eb",), (min(tiles_256x192, sms // 2) * 2,), (),
@@ -492,8 +500,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_192x192x64_0577ba", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(n % 16, 1) * 384),
-            operands, stores_1,
+            k * 36864,
+            tiles_192x192 * k * (768 + (min(k % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             23, ("wgmma_nn_bf16_192x192x64_0577ba",), (min(tiles_192x192, sms) * 1,), (),
@@ -509,8 +518,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_192x128x64_8014f7", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * (896 + min(k % 16, 1) * 384 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 24576,
+            tiles_192x256 * k * (896 + (min(k % 16, 1) * 192 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             24, ("wgmma_nn_bf16_192x128x64_8014f7",), (min(tiles_192x256, sms // 2) * 2,), (),
@@ -525,8 +535,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x224x64_21d9d3", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(n % 16, 1) * 448),
-            operands, stores_1,
+            k * 28672,
+            tiles_128x224 * k * (704 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 224) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             25, ("wgmma_nn_bf16_128x224x64_21d9d3",), (min(tiles_128x224, sms) * 1,), (),
@@ -542,8 +553,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x176x64_5c5403", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * (608 + min(k % 16, 1) * 256 + min(n % 16, 1) * 352),
-            operands, stores_1,
+            k * 22528,
+            tiles_128x176 * k * (608 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 176) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             26, ("wgmma_nn_bf16_128x176x64_5c5403",), (min(tiles_128x176, sms) * 1,), (),
@@ -559,8 +571,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x160x64_20a7b2", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(n % 16, 1) * 320),
-            operands, stores_1,
+            k * 20480,
+            tiles_256x160 * k * (832 + (min(k % 16, 1) * 256 + min(n % 16, 1) * 160) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             27, ("wgmma_nn_bf16_128x160x64_20a7b2",), (min(tiles_256x160, sms // 2) * 2,), (),
@@ -575,8 +588,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             28, ("wgmma_nn_bf16_128x128x64_f67370",), (min(tiles_128x128, sms) * 1,), (),
@@ -592,8 +606,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x112x64_6ae37f", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * (480 + min(k % 16, 1) * 256 + min(n % 16, 1) * 224),
-            operands, stores_1,
+            k * 14336,
+            tiles_128x112 * k * (480 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 112) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             29, ("wgmma_nn_bf16_128x112x64_6ae37f",), (min(tiles_128x112, sms) * 1,), (),
@@ -608,7 +623,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x256x64_8f2f4a", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * (640 + min(k % 16, 1) * 128 + min(n % 16, 1) * 512), operands,
+            tiles_64x256 * k * (640 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 256) * 6), operands,
             stores_1,
         )
         choice = Choice(30, ("wgmma_nn_bf16_64x256x64_8f2f4a",), (min(tiles_64x256, sms) * 1,), ())
@@ -623,7 +638,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_128x64x64_0dad98", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * (384 + min(k % 16, 1) * 256 + min(n % 16, 1) * 128), operands,
+            tiles_128x64 * k * (384 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(31, ("wgmma_nn_bf16_128x64x64_0dad98",), (min(tiles_128x64, sms) * 1,), ())
@@ -637,7 +652,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x128x64_53820a", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
+            tiles_64x128 * k * (384 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         choice = Choice(32, ("wgmma_nn_bf16_64x128x64_53820a",), (min(tiles_64x128, sms) * 1,), ())
@@ -651,7 +666,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x128x64_f0b5aa", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 8192, tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6),
             operands, stores_1,
         )
         choice = Choice(
@@ -667,7 +682,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(34, ("wgmma_nn_bf16_64x64x64_2ff8a4",), (min(tiles_64x64, sms) * 1,), ())
@@ -682,7 +697,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x32x128_13bd40", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * (192 + min(k % 16, 1) * 128 + min(n % 16, 1) * 64), operands,
+            tiles_64x32 * k * (192 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 32) * 6), operands,
             stores_1,
         )
         choice = Choice(35, ("wgmma_nn_bf16_64x32x128_13bd40",), (min(tiles_64x32, sms) * 1,), ())
@@ -697,7 +712,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nn_bf16_64x16x128_a58e3f", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * (160 + min(k % 16, 1) * 128 + min(n % 16, 1) * 32), operands,
+            tiles_64x16 * k * (160 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 16) * 6), operands,
             stores_1,
         )
         choice = Choice(36, ("wgmma_nn_bf16_64x16x128_a58e3f",), (min(tiles_64x16, sms) * 1,), ())
@@ -709,7 +724,7 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_64x64x64_42490e", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(37, ("mma_nn_bf16_64x64x64_42490e",), (tiles_64x64,), ()))
@@ -717,7 +732,7 @@ def candidates(
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(38, ("mma_nn_bf16_128x128x64_cd5bbc",), (tiles_128x128,), ()))
@@ -734,8 +749,9 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             39, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_86d2ac"),
@@ -755,8 +771,9 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x256x64_86d2ac", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             40, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x256x64_86d2ac"),
@@ -777,8 +794,9 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             41, ("realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f67370"),
@@ -798,8 +816,9 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_128x128x64_f67370", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             42, ("realign_b16x2_d789c8", "wgmma_nn_bf16_128x128x64_f67370"),
@@ -820,7 +839,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -841,7 +860,7 @@ def candidates(
         )
         us += time(
             "wgmma_nn_bf16_64x64x64_2ff8a4", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -861,7 +880,7 @@ def candidates(
         )
         us += time(
             "mma_nn_bf16_128x128x64_cd5bbc", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -877,21 +896,23 @@ def candidates(
     ):
         us = time(
             "mma_nn_bf16_16x32x128_0f657a", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(k % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(46, ("mma_nn_bf16_16x32x128_0f657a",), (tiles_16x32,), ()))
     # 47: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_nn_bf16_16x32x128_f8dcb3", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(k % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(47, ("mma_nn_bf16_16x32x128_f8dcb3",), (tiles_16x32,), ()))
     # 48: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_nn_bf16_64x64x32_782949", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(48, ("mma_nn_bf16_64x64x32_782949",), (min(tiles_64x64, 2147483647),), ())

@@ -21,23 +21,23 @@ def candidates(
     operands = (m + n) * k * 4
     stores = chunks * m * n * 4
     stores_1 = m * n * 4
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 0: chunks apart, by a CTA each
     if (
-        stores <= 268435456 and tiles_8x64 * chunks <= 2147483647
+        stores <= 268435456 and tiles_8x16 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
     ):
         us = time(
-            "simt_nt_f32_8x64x32_511829", "fma", 1, sms, tiles_8x64 * chunks, -(-chunk // 32),
-            chunk * 512, tiles_8x64 * k * 288, operands, stores,
+            "simt_nt_f32_8x16x64_d6077c", "fma", 6, sms, tiles_8x16 * chunks, -(-chunk // 64),
+            chunk * 128, tiles_8x16 * k * 96, operands, stores,
         )
         us += time(
             "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
             stores, stores, stores_1,
         )
         choice = Choice(
-            0, ("simt_nt_f32_8x64x32_511829", "reduce_f32_128x4_ab14e2"),
-            (tiles_8x64 * chunks, -(-(m * n) // 512)), (stores,),
+            0, ("simt_nt_f32_8x16x64_d6077c", "reduce_f32_128x4_ab14e2"),
+            (tiles_8x16 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
@@ -161,7 +161,6 @@ def candidates(
             tiles_4x16 * k * 80, operands, stores_1,
         )
         yield Candidate(us, Choice(8, ("simt_nt_f32_4x16x32_57a2ed",), (tiles_4x16,), ()))
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 9: few rows, chunks side by side
     if align_a >= 16 and align_b >= 16 and tiles_8x16 <= 2147483647:
         us = time(
@@ -230,51 +229,66 @@ def candidates(
     # 16: few rows: the weight streams once
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
-            "simt_nt_f32_32x64x64_f14538", "fma", 1, sms, tiles_32x64, -(-k // 64), k * 2048,
+            "simt_nt_f32_32x64x32_fe55c6", "fma", 4, sms, tiles_32x64, -(-k // 32), k * 2048,
             tiles_32x64 * k * 384, operands, stores_1,
         )
-        yield Candidate(us, Choice(16, ("simt_nt_f32_32x64x64_f14538",), (tiles_32x64,), ()))
-    # 17: one chain
+        yield Candidate(us, Choice(16, ("simt_nt_f32_32x64x32_fe55c6",), (tiles_32x64,), ()))
+    # 17: few rows: the weight streams once
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x16 <= 2147483647:
+        us = time(
+            "simt_nt_f32_16x16x64_25268a", "fma", 3, sms, tiles_16x16, -(-k // 64), k * 256,
+            tiles_16x16 * k * 128, operands, stores_1,
+        )
+        yield Candidate(us, Choice(17, ("simt_nt_f32_16x16x64_25268a",), (tiles_16x16,), ()))
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 18: few rows: the weight streams once
+    if chunks <= 1 and tiles_8x32 <= 2147483647:
+        us = time(
+            "simt_nt_f32_8x32x64_0d78f7", "fma", 2, sms, tiles_8x32, -(-k // 64), k * 256,
+            tiles_8x32 * k * 160, operands, stores_1,
+        )
+        yield Candidate(us, Choice(18, ("simt_nt_f32_8x32x64_0d78f7",), (tiles_8x32,), ()))
+    # 19: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "simt_nt_f32_128x128x16_4c223b", "fma", 2, sms, tiles_128x128, -(-k // 16), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(17, ("simt_nt_f32_128x128x16_4c223b",), (tiles_128x128,), ()))
-    # 18: one chain
+        yield Candidate(us, Choice(19, ("simt_nt_f32_128x128x16_4c223b",), (tiles_128x128,), ()))
+    # 20: one chain
     if chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "simt_nt_f32_128x128x8_f09607", "fma", 2, sms, tiles_128x128, -(-k // 8), k * 16384,
             tiles_128x128 * k * 1024, operands, stores_1,
         )
-        yield Candidate(us, Choice(18, ("simt_nt_f32_128x128x8_f09607",), (tiles_128x128,), ()))
-    # 19: one chain
+        yield Candidate(us, Choice(20, ("simt_nt_f32_128x128x8_f09607",), (tiles_128x128,), ()))
+    # 21: one chain
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647:
         us = time(
             "simt_nt_f32_64x64x16_70a1a6", "fma", 4, sms, tiles_64x64, -(-k // 16), k * 4096,
             tiles_64x64 * k * 512, operands, stores_1,
         )
-        yield Candidate(us, Choice(19, ("simt_nt_f32_64x64x16_70a1a6",), (tiles_64x64,), ()))
-    # 20: one chain
+        yield Candidate(us, Choice(21, ("simt_nt_f32_64x64x16_70a1a6",), (tiles_64x64,), ()))
+    # 22: one chain
     if chunks <= 1 and tiles_32x64 <= 2147483647:
         us = time(
             "simt_nt_f32_32x64x16_2f350c", "fma", 4, sms, tiles_32x64, -(-k // 16), k * 2048,
             tiles_32x64 * k * 384, operands, stores_1,
         )
-        yield Candidate(us, Choice(20, ("simt_nt_f32_32x64x16_2f350c",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(22, ("simt_nt_f32_32x64x16_2f350c",), (tiles_32x64,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 21: one chain
+    # 23: one chain
     if chunks <= 1 and tiles_16x32 <= 2147483647:
         us = time(
             "simt_nt_f32_16x32x32_66e169", "fma", 4, sms, tiles_16x32, -(-k // 32), k * 512,
             tiles_16x32 * k * 192, operands, stores_1,
         )
-        yield Candidate(us, Choice(21, ("simt_nt_f32_16x32x32_66e169",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(23, ("simt_nt_f32_16x32x32_66e169",), (tiles_16x32,), ()))
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    # 22: everything else: any size, alignment and plan
+    # 24: everything else: any size, alignment and plan
     us = time(
         "simt_nt_f32_64x64x16_d651fe", "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
         tiles_64x64 * k * 512, operands, stores_1,
     )
-    choice = Choice(22, ("simt_nt_f32_64x64x16_d651fe",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(24, ("simt_nt_f32_64x64x16_d651fe",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

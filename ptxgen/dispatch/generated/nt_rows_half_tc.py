@@ -30,7 +30,7 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_16x32x128_20a9c5", "mma", 1, sms, tiles_16x32 * chunks, -(-chunk // 128),
-            chunk * 512, tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(k % 16, 1) * 64),
+            chunk * 512, tiles_16x32 * k * (96 + (min(k % 16, 1) * 16 + min(k % 16, 1) * 32) * 6),
             operands, stores,
         )
         us += time(
@@ -54,7 +54,7 @@ def candidates(
         us = time(
             "wgmma_nt_bf16_192x192x64_3adde2", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(k % 16, 1) * 192 + min(k % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -78,7 +78,7 @@ def candidates(
         us = time(
             "wgmma_nt_bf16_128x128x64_40a9ac", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -101,7 +101,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x64x64_15f6e1", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -120,7 +120,7 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_64x64x128_1d04c7", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -139,8 +139,9 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_128x128x64_59583c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
-            operands, stores,
+            chunk * 16384,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 128) * 6), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -158,7 +159,7 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_64x64x32_81c2b9", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -188,7 +189,7 @@ def candidates(
         us += time(
             "wgmma_nt_bf16_192x192x64_3adde2", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(k % 16, 1) * 192 + min(k % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -219,7 +220,7 @@ def candidates(
         us += time(
             "wgmma_nt_bf16_128x128x64_40a9ac", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -249,7 +250,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_15f6e1", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -273,7 +274,8 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_8x16x512_f13405", "mma", 1, sms, tiles_8x16, -(-k // 512), k * 128,
-            tiles_8x16 * k * (48 + min(k % 16, 1) * 16 + min(k % 16, 1) * 32), operands, stores_1,
+            tiles_8x16 * k * (48 + (min(k % 16, 1) * 8 + min(k % 16, 1) * 16) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(10, ("mma_nt_bf16_8x16x512_f13405",), (tiles_8x16,), ()))
     # 11: few rows: the weight streams once
@@ -283,7 +285,8 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_16x32x128_bee8dd", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(k % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(k % 16, 1) * 16 + min(k % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(11, ("mma_nt_bf16_16x32x128_bee8dd",), (tiles_16x32,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
@@ -294,7 +297,7 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_16x64x128_c1d35c", "mma", 1, sms, tiles_16x64, -(-k // 128), k * 1024,
-            tiles_16x64 * k * (160 + min(k % 16, 1) * 32 + min(k % 16, 1) * 128), operands,
+            tiles_16x64 * k * (160 + (min(k % 16, 1) * 16 + min(k % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(12, ("mma_nt_bf16_16x64x128_c1d35c",), (tiles_16x64,), ()))
@@ -306,7 +309,8 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_32x32x128_15f4e3", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * (128 + min(k % 16, 1) * 64 + min(k % 16, 1) * 64), operands, stores_1,
+            tiles_32x32 * k * (128 + (min(k % 16, 1) * 32 + min(k % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(13, ("mma_nt_bf16_32x32x128_15f4e3",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
@@ -318,7 +322,7 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_32x64x128_9edc63", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * (192 + min(k % 16, 1) * 64 + min(k % 16, 1) * 128), operands,
+            tiles_32x64 * k * (192 + (min(k % 16, 1) * 32 + min(k % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(14, ("mma_nt_bf16_32x64x128_9edc63",), (tiles_32x64,), ()))
@@ -331,7 +335,7 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_64x128x64_4da3e2", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(k % 16, 1) * 256), operands,
+            tiles_64x128 * k * (384 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(15, ("mma_nt_bf16_64x128x64_4da3e2",), (tiles_64x128,), ()))
@@ -344,8 +348,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(k % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             16, ("wgmma_nt_bf16_128x256x64_b35b38",), (min(tiles_128x256, sms) * 1,), (),
@@ -361,7 +366,8 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x256x64_362a60", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * (1024 + min(k % 16, 1) * 512 + min(k % 16, 1) * 512),
+            k * 32768,
+            tiles_256x256 * k * (1024 + (min(k % 16, 1) * 256 + min(k % 16, 1) * 256) * 6),
             operands, stores_1,
         )
         choice = Choice(
@@ -378,8 +384,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x192x64_cf3d87", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * (896 + min(k % 16, 1) * 512 + min(k % 16, 1) * 384),
-            operands, stores_1,
+            k * 24576,
+            tiles_256x192 * k * (896 + (min(k % 16, 1) * 256 + min(k % 16, 1) * 192) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             18, ("wgmma_nt_bf16_128x192x64_cf3d87",), (min(tiles_256x192, sms // 2) * 2,), (),
@@ -393,8 +400,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_192x192x64_f483cd", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * (768 + min(k % 16, 1) * 384 + min(k % 16, 1) * 384),
-            operands, stores_1,
+            k * 36864,
+            tiles_192x192 * k * (768 + (min(k % 16, 1) * 192 + min(k % 16, 1) * 192) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             19, ("wgmma_nt_bf16_192x192x64_f483cd",), (min(tiles_192x192, sms) * 1,), (),
@@ -410,8 +418,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_192x128x64_481d7f", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * (896 + min(k % 16, 1) * 384 + min(k % 16, 1) * 512),
-            operands, stores_1,
+            k * 24576,
+            tiles_192x256 * k * (896 + (min(k % 16, 1) * 192 + min(k % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             20, ("wgmma_nt_bf16_192x128x64_481d7f",), (min(tiles_192x256, sms // 2) * 2,), (),
@@ -426,8 +435,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x224x64_18067c", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * (704 + min(k % 16, 1) * 256 + min(k % 16, 1) * 448),
-            operands, stores_1,
+            k * 28672,
+            tiles_128x224 * k * (704 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 224) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             21, ("wgmma_nt_bf16_128x224x64_18067c",), (min(tiles_128x224, sms) * 1,), (),
@@ -443,8 +453,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x176x64_218ab3", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * (608 + min(k % 16, 1) * 256 + min(k % 16, 1) * 352),
-            operands, stores_1,
+            k * 22528,
+            tiles_128x176 * k * (608 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 176) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             22, ("wgmma_nt_bf16_128x176x64_218ab3",), (min(tiles_128x176, sms) * 1,), (),
@@ -460,8 +471,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x160x64_732859", "wgmma", 1, sms, tiles_256x160 * 2, -(-k // 64),
-            k * 20480, tiles_256x160 * k * (832 + min(k % 16, 1) * 512 + min(k % 16, 1) * 320),
-            operands, stores_1,
+            k * 20480,
+            tiles_256x160 * k * (832 + (min(k % 16, 1) * 256 + min(k % 16, 1) * 160) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             23, ("wgmma_nt_bf16_128x160x64_732859",), (min(tiles_256x160, sms // 2) * 2,), (),
@@ -476,8 +488,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             24, ("wgmma_nt_bf16_128x128x64_96a12d",), (min(tiles_128x128, sms) * 1,), (),
@@ -493,8 +506,9 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x112x64_18e25a", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * (480 + min(k % 16, 1) * 256 + min(k % 16, 1) * 224),
-            operands, stores_1,
+            k * 14336,
+            tiles_128x112 * k * (480 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 112) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             25, ("wgmma_nt_bf16_128x112x64_18e25a",), (min(tiles_128x112, sms) * 1,), (),
@@ -509,7 +523,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x256x64_7ed76b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * (640 + min(k % 16, 1) * 128 + min(k % 16, 1) * 512), operands,
+            tiles_64x256 * k * (640 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 256) * 6), operands,
             stores_1,
         )
         choice = Choice(26, ("wgmma_nt_bf16_64x256x64_7ed76b",), (min(tiles_64x256, sms) * 1,), ())
@@ -524,7 +538,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x160x64_3d3368", "wgmma", 1, sms, tiles_64x160, -(-k // 64), k * 10240,
-            tiles_64x160 * k * (448 + min(k % 16, 1) * 128 + min(k % 16, 1) * 320), operands,
+            tiles_64x160 * k * (448 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 160) * 6), operands,
             stores_1,
         )
         choice = Choice(27, ("wgmma_nt_bf16_64x160x64_3d3368",), (min(tiles_64x160, sms) * 1,), ())
@@ -539,7 +553,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_128x64x64_885da7", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * (384 + min(k % 16, 1) * 256 + min(k % 16, 1) * 128), operands,
+            tiles_128x64 * k * (384 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(28, ("wgmma_nt_bf16_128x64x64_885da7",), (min(tiles_128x64, sms) * 1,), ())
@@ -553,7 +567,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x128x64_deac4e", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + min(k % 16, 1) * 128 + min(k % 16, 1) * 256), operands,
+            tiles_64x128 * k * (384 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         choice = Choice(29, ("wgmma_nt_bf16_64x128x64_deac4e",), (min(tiles_64x128, sms) * 1,), ())
@@ -567,7 +581,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x128x64_6a500d", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
+            k * 8192, tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 128) * 6),
             operands, stores_1,
         )
         choice = Choice(
@@ -583,7 +597,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(31, ("wgmma_nt_bf16_64x64x64_595f63",), (min(tiles_64x64, sms) * 1,), ())
@@ -598,7 +612,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x32x128_6d7237", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * (192 + min(k % 16, 1) * 128 + min(k % 16, 1) * 64), operands,
+            tiles_64x32 * k * (192 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 32) * 6), operands,
             stores_1,
         )
         choice = Choice(32, ("wgmma_nt_bf16_64x32x128_6d7237",), (min(tiles_64x32, sms) * 1,), ())
@@ -613,7 +627,7 @@ def candidates(
     ):
         us = time(
             "wgmma_nt_bf16_64x16x128_b79a3a", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * (160 + min(k % 16, 1) * 128 + min(k % 16, 1) * 32), operands,
+            tiles_64x16 * k * (160 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 16) * 6), operands,
             stores_1,
         )
         choice = Choice(33, ("wgmma_nt_bf16_64x16x128_b79a3a",), (min(tiles_64x16, sms) * 1,), ())
@@ -625,7 +639,7 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_64x64x64_93d7f2", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(34, ("mma_nt_bf16_64x64x64_93d7f2",), (tiles_64x64,), ()))
@@ -633,7 +647,7 @@ def candidates(
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(35, ("mma_nt_bf16_128x128x64_beb296",), (tiles_128x128,), ()))
@@ -650,8 +664,9 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x256x64_b35b38", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(k % 16, 1) * 256 + min(k % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             36, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x256x64_b35b38"),
@@ -672,8 +687,9 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_128x128x64_96a12d", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             37, ("realign_b16x2_d789c8", "wgmma_nt_bf16_128x128x64_96a12d"),
@@ -694,7 +710,7 @@ def candidates(
         )
         us += time(
             "wgmma_nt_bf16_64x64x64_595f63", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -714,7 +730,7 @@ def candidates(
         )
         us += time(
             "mma_nt_bf16_128x128x64_beb296", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(k % 16, 1) * 256 + min(k % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -730,21 +746,23 @@ def candidates(
     ):
         us = time(
             "mma_nt_bf16_16x32x128_23017e", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(k % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(k % 16, 1) * 16 + min(k % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(40, ("mma_nt_bf16_16x32x128_23017e",), (tiles_16x32,), ()))
     # 41: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_nt_bf16_16x32x128_a132ec", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(k % 16, 1) * 32 + min(k % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(k % 16, 1) * 16 + min(k % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(41, ("mma_nt_bf16_16x32x128_a132ec",), (tiles_16x32,), ()))
     # 42: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_nt_bf16_64x64x32_d497a1", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * (256 + min(k % 16, 1) * 128 + min(k % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(42, ("mma_nt_bf16_64x64x32_d497a1",), (min(tiles_64x64, 2147483647),), ())

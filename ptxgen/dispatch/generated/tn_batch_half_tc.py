@@ -34,7 +34,7 @@ def candidates(
         us = time(
             "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -58,7 +58,7 @@ def candidates(
         us = time(
             "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -81,7 +81,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -100,7 +100,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x64x128_e2c752", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -119,8 +119,9 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores,
+            chunk * 16384,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -139,7 +140,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x32x64_35eed5", "mma", 4, sms, tiles_64x32 * chunks, -(-chunk // 64),
-            chunk * 2048, tiles_64x32 * k * (192 + min(m % 16, 1) * 128 + min(n % 16, 1) * 64),
+            chunk * 2048, tiles_64x32 * k * (192 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 32) * 6),
             operands, stores,
         )
         us += time(
@@ -158,7 +159,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x64x32_1dbb01", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -187,7 +188,7 @@ def candidates(
         us += time(
             "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -218,7 +219,7 @@ def candidates(
         us += time(
             "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -249,7 +250,7 @@ def candidates(
         us += time(
             "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -278,7 +279,7 @@ def candidates(
         us += time(
             "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -308,7 +309,7 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -336,7 +337,7 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -361,7 +362,8 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_8x64x128_b577d1", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
-            tiles_8x64 * k * (144 + min(m % 16, 1) * 16 + min(n % 16, 1) * 128), operands, stores_1,
+            tiles_8x64 * k * (144 + (min(m % 16, 1) * 8 + min(n % 16, 1) * 64) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(13, ("mma_tn_bf16_8x64x128_b577d1",), (tiles_8x64,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
@@ -372,7 +374,8 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_8x32x128_7c493a", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * (80 + min(m % 16, 1) * 16 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_8x32 * k * (80 + (min(m % 16, 1) * 8 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(14, ("mma_tn_bf16_8x32x128_7c493a",), (tiles_8x32,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
@@ -383,7 +386,8 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_16x32x128_967392", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(m % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(m % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(15, ("mma_tn_bf16_16x32x128_967392",), (tiles_16x32,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
@@ -394,7 +398,8 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_32x32x128_e84b71", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * (128 + min(m % 16, 1) * 64 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_32x32 * k * (128 + (min(m % 16, 1) * 32 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(16, ("mma_tn_bf16_32x32x128_e84b71",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
@@ -406,7 +411,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_32x64x128_272387", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * (192 + min(m % 16, 1) * 64 + min(n % 16, 1) * 128), operands,
+            tiles_32x64 * k * (192 + (min(m % 16, 1) * 32 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(17, ("mma_tn_bf16_32x64x128_272387",), (tiles_32x64,), ()))
@@ -419,7 +424,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x128x64_4765ee", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + min(m % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
+            tiles_64x128 * k * (384 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(18, ("mma_tn_bf16_64x128x64_4765ee",), (tiles_64x128,), ()))
@@ -432,8 +437,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(m % 16, 1) * 256 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             19, ("wgmma_tn_bf16_128x256x64_db9343",), (min(tiles_128x256, sms) * 1,), (),
@@ -449,7 +455,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x256x64_d699cb", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * (1024 + min(m % 16, 1) * 512 + min(n % 16, 1) * 512),
+            k * 32768,
+            tiles_256x256 * k * (1024 + (min(m % 16, 1) * 256 + min(n % 16, 1) * 256) * 6),
             operands, stores_1,
         )
         choice = Choice(
@@ -466,8 +473,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x192x64_23ffeb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * (896 + min(m % 16, 1) * 512 + min(n % 16, 1) * 384),
-            operands, stores_1,
+            k * 24576,
+            tiles_256x192 * k * (896 + (min(m % 16, 1) * 256 + min(n % 16, 1) * 192) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             21, ("wgmma_tn_bf16_128x192x64_23ffeb",), (min(tiles_256x192, sms // 2) * 2,), (),
@@ -481,8 +489,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_192x192x64_747206", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * (768 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384),
-            operands, stores_1,
+            k * 36864,
+            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             22, ("wgmma_tn_bf16_192x192x64_747206",), (min(tiles_192x192, sms) * 1,), (),
@@ -497,8 +506,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_192x128x64_7cc8a1", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
-            k * 24576, tiles_192x128 * k * (640 + min(m % 16, 1) * 384 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 24576,
+            tiles_192x128 * k * (640 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             23, ("wgmma_tn_bf16_192x128x64_7cc8a1",), (min(tiles_192x128, sms) * 1,), (),
@@ -514,8 +524,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_192x128x64_534c0d", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * (896 + min(m % 16, 1) * 384 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 24576,
+            tiles_192x256 * k * (896 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             24, ("wgmma_tn_bf16_192x128x64_534c0d",), (min(tiles_192x256, sms // 2) * 2,), (),
@@ -530,8 +541,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x224x64_d31d43", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * (704 + min(m % 16, 1) * 256 + min(n % 16, 1) * 448),
-            operands, stores_1,
+            k * 28672,
+            tiles_128x224 * k * (704 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 224) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             25, ("wgmma_tn_bf16_128x224x64_d31d43",), (min(tiles_128x224, sms) * 1,), (),
@@ -547,8 +559,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x176x64_7a44c4", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * (608 + min(m % 16, 1) * 256 + min(n % 16, 1) * 352),
-            operands, stores_1,
+            k * 22528,
+            tiles_128x176 * k * (608 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 176) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             26, ("wgmma_tn_bf16_128x176x64_7a44c4",), (min(tiles_128x176, sms) * 1,), (),
@@ -563,8 +576,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             27, ("wgmma_tn_bf16_128x128x64_64c3c2",), (min(tiles_128x128, sms) * 1,), (),
@@ -580,8 +594,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x112x64_bcc2a2", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * (480 + min(m % 16, 1) * 256 + min(n % 16, 1) * 224),
-            operands, stores_1,
+            k * 14336,
+            tiles_128x112 * k * (480 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 112) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             28, ("wgmma_tn_bf16_128x112x64_bcc2a2",), (min(tiles_128x112, sms) * 1,), (),
@@ -596,7 +611,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x256x64_91a39b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * (640 + min(m % 16, 1) * 128 + min(n % 16, 1) * 512), operands,
+            tiles_64x256 * k * (640 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 256) * 6), operands,
             stores_1,
         )
         choice = Choice(29, ("wgmma_tn_bf16_64x256x64_91a39b",), (min(tiles_64x256, sms) * 1,), ())
@@ -611,7 +626,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x64x64_0c609c", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * (384 + min(m % 16, 1) * 256 + min(n % 16, 1) * 128), operands,
+            tiles_128x64 * k * (384 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(30, ("wgmma_tn_bf16_128x64x64_0c609c",), (min(tiles_128x64, sms) * 1,), ())
@@ -625,7 +640,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x128x64_cc0e14", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + min(m % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
+            tiles_64x128 * k * (384 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         choice = Choice(31, ("wgmma_tn_bf16_64x128x64_cc0e14",), (min(tiles_64x128, sms) * 1,), ())
@@ -639,7 +654,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x128x64_bf5324", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 8192, tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6),
             operands, stores_1,
         )
         choice = Choice(
@@ -655,7 +670,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(33, ("wgmma_tn_bf16_64x64x64_c86b5d",), (min(tiles_64x64, sms) * 1,), ())
@@ -669,7 +684,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x32x128_01ed5d", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * (192 + min(m % 16, 1) * 128 + min(n % 16, 1) * 64), operands,
+            tiles_64x32 * k * (192 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 32) * 6), operands,
             stores_1,
         )
         choice = Choice(34, ("wgmma_tn_bf16_64x32x128_01ed5d",), (min(tiles_64x32, sms) * 1,), ())
@@ -684,7 +699,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x16x128_551c14", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * (160 + min(m % 16, 1) * 128 + min(n % 16, 1) * 32), operands,
+            tiles_64x16 * k * (160 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 16) * 6), operands,
             stores_1,
         )
         choice = Choice(35, ("wgmma_tn_bf16_64x16x128_551c14",), (min(tiles_64x16, sms) * 1,), ())
@@ -696,7 +711,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x64x64_f7c4fc", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(36, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
@@ -704,7 +719,7 @@ def candidates(
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(37, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
@@ -721,8 +736,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(m % 16, 1) * 256 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_db9343"),
@@ -742,8 +758,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(m % 16, 1) * 256 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             39, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_db9343"),
@@ -764,8 +781,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_64c3c2"),
@@ -785,8 +803,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_64c3c2"),
@@ -807,7 +826,7 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -828,7 +847,7 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -848,7 +867,7 @@ def candidates(
         )
         us += time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -864,7 +883,8 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_8x32x256_9756ff", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            tiles_8x32 * k * (80 + min(m % 16, 1) * 16 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_8x32 * k * (80 + (min(m % 16, 1) * 8 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(45, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
     # 46: operands off 16 bytes
@@ -874,21 +894,23 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_16x32x128_c2d4c1", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(m % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(m % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(46, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
     # 47: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_2dc9f7", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(m % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(m % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(47, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
     # 48: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(48, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())

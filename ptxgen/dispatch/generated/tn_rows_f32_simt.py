@@ -58,8 +58,27 @@ def candidates(
             (tiles_8x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    tiles_8x16 = -(-m // 8) * -(-n // 16)
     # 2: chunks apart, by a CTA each
+    if (
+        stores <= 268435456 and tiles_8x16 * chunks <= 2147483647
+        and -(-(m * n) // 512) <= 2147483647
+    ):
+        us = time(
+            "simt_tn_f32_8x16x64_658f7a", "fma", 6, sms, tiles_8x16 * chunks, -(-chunk // 64),
+            chunk * 128, tiles_8x16 * k * 96, operands, stores,
+        )
+        us += time(
+            "reduce_f32_128x4_ab14e2", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
+            stores, stores, stores_1,
+        )
+        choice = Choice(
+            2, ("simt_tn_f32_8x16x64_658f7a", "reduce_f32_128x4_ab14e2"),
+            (tiles_8x16 * chunks, -(-(m * n) // 512)), (stores,),
+        )
+        yield Candidate(us, choice)
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 3: chunks apart, by a CTA each
     if (
         align_a >= 16 and align_b >= 16 and stores <= 268435456
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
@@ -73,12 +92,12 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            2, ("simt_tn_f32_64x64x32_574e94", "reduce_f32_128x4_ab14e2"),
+            3, ("simt_tn_f32_64x64x32_574e94", "reduce_f32_128x4_ab14e2"),
             (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 3: chunks apart, by a CTA each
+    # 4: chunks apart, by a CTA each
     if (
         align_a >= 16 and align_b >= 16 and stores <= 268435456
         and tiles_32x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
@@ -92,11 +111,11 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            3, ("simt_tn_f32_32x64x16_800bb7", "reduce_f32_128x4_ab14e2"),
+            4, ("simt_tn_f32_32x64x16_800bb7", "reduce_f32_128x4_ab14e2"),
             (tiles_32x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
-    # 4: chunks apart, by a CTA each
+    # 5: chunks apart, by a CTA each
     if (
         stores <= 268435456 and tiles_32x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -110,12 +129,12 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            4, ("simt_tn_f32_32x64x16_82823c", "reduce_f32_128x4_ab14e2"),
+            5, ("simt_tn_f32_32x64x16_82823c", "reduce_f32_128x4_ab14e2"),
             (tiles_32x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x32 = -(-m // 128) * -(-n // 32)
-    # 5: chunks of few columns apart, by a CTA each
+    # 6: chunks of few columns apart, by a CTA each
     if (
         align_a >= 16 and stores <= 268435456 and tiles_128x32 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -129,12 +148,12 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            5, ("simt_tn_f32_128x32x32_2b2e7f", "reduce_f32_128x4_ab14e2"),
+            6, ("simt_tn_f32_128x32x32_2b2e7f", "reduce_f32_128x4_ab14e2"),
             (tiles_128x32 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 6: chunks of few columns apart, by a CTA each
+    # 7: chunks of few columns apart, by a CTA each
     if (
         align_a >= 16 and stores <= 268435456 and tiles_128x64 * chunks <= 2147483647
         and -(-(m * n) // 512) <= 2147483647
@@ -148,13 +167,13 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            6, ("simt_tn_f32_128x64x16_9abd34", "reduce_f32_128x4_ab14e2"),
+            7, ("simt_tn_f32_128x64x16_9abd34", "reduce_f32_128x4_ab14e2"),
             (tiles_128x64 * chunks, -(-(m * n) // 512)), (stores,),
         )
         yield Candidate(us, choice)
     operands_1 = 0 + k * -(-m // 4) * 16
     pieces_k_m4 = k * -(-m // 4)
-    # 7: A off 16 bytes: copied first
+    # 8: A off 16 bytes: copied first
     if (
         pieces_k_m4 * 16 <= 1073741824 and align_b >= 16 and stores <= 268435456
         and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
@@ -172,45 +191,36 @@ def candidates(
             stores, stores, stores_1,
         )
         choice = Choice(
-            7, ("realign_b32x1_92a718", "simt_tn_f32_64x64x32_574e94", "reduce_f32_128x4_ab14e2"),
+            8, ("realign_b32x1_92a718", "simt_tn_f32_64x64x32_574e94", "reduce_f32_128x4_ab14e2"),
             (-(-pieces_k_m4 // 512), tiles_64x64 * chunks, -(-(m * n) // 512)),
             (pieces_k_m4 * 16, stores),
         )
         yield Candidate(us, choice)
     tiles_2x32 = -(-m // 2) * -(-n // 32)
     tiles_chunk32_chunks8 = -(-chunk // 32) * -(-chunks // 8)
-    # 8: few rows, chunks side by side
+    # 9: few rows, chunks side by side
     if arch in SOME_0 and align_b >= 16 and tiles_2x32 <= 2147483647:
         us = time(
             "simt_tn_f32_2x32x32_51c42a", "fma", 1, sms, tiles_2x32, tiles_chunk32_chunks8, k * 64,
             tiles_2x32 * k * 136, operands, stores_1,
         )
-        yield Candidate(us, Choice(8, ("simt_tn_f32_2x32x32_51c42a",), (tiles_2x32,), ()))
-    tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 9: few rows, chunks side by side
+        yield Candidate(us, Choice(9, ("simt_tn_f32_2x32x32_51c42a",), (tiles_2x32,), ()))
+    # 10: few rows, chunks side by side
     if align_b >= 16 and tiles_8x16 <= 2147483647:
         us = time(
             "simt_tn_f32_8x16x32_e823ca", "fma", 1, sms, tiles_8x16, tiles_chunk32_chunks8, k * 128,
             tiles_8x16 * k * 96, operands, stores_1,
         )
-        yield Candidate(us, Choice(9, ("simt_tn_f32_8x16x32_e823ca",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(10, ("simt_tn_f32_8x16x32_e823ca",), (tiles_8x16,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     tiles_chunk16_chunks8 = -(-chunk // 16) * -(-chunks // 8)
-    # 10: few rows, chunks side by side
+    # 11: few rows, chunks side by side
     if align_b >= 16 and tiles_8x32 <= 2147483647:
         us = time(
             "simt_tn_f32_8x32x16_98349a", "fma", 1, sms, tiles_8x32, tiles_chunk16_chunks8, k * 256,
             tiles_8x32 * k * 160, operands, stores_1,
         )
-        yield Candidate(us, Choice(10, ("simt_tn_f32_8x32x16_98349a",), (tiles_8x32,), ()))
-    tiles_chunk8_chunks8 = -(-chunk // 8) * -(-chunks // 8)
-    # 11: more rows, chunks side by side or in turns
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16 and tiles_64x64 <= 2147483647:
-        us = time(
-            "simt_tn_f32_64x64x8_fa26a2", "fma", 1, sms, tiles_64x64, tiles_chunk8_chunks8,
-            k * 4096, tiles_64x64 * k * 512, operands, stores_1,
-        )
-        yield Candidate(us, Choice(11, ("simt_tn_f32_64x64x8_fa26a2",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(11, ("simt_tn_f32_8x32x16_98349a",), (tiles_8x32,), ()))
     # 12: few rows: the weight streams once
     if align_b >= 16 and chunks <= 1 and tiles_8x64 <= 2147483647:
         us = time(

@@ -30,7 +30,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_16x32x128_46a2ec", "mma", 1, sms, tiles_16x32 * chunks, -(-chunk // 128),
-            chunk * 512, tiles_16x32 * k * (96 + min(m % 16, 1) * 32 + min(n % 16, 1) * 64),
+            chunk * 512, tiles_16x32 * k * (96 + (min(m % 16, 1) * 16 + min(n % 16, 1) * 32) * 6),
             operands, stores,
         )
         us += time(
@@ -54,7 +54,7 @@ def candidates(
         us = time(
             "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -78,7 +78,7 @@ def candidates(
         us = time(
             "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -101,7 +101,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -120,7 +120,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x64x128_e2c752", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -139,8 +139,9 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384, tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores,
+            chunk * 16384,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores,
         )
         us += time(
             "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
@@ -159,7 +160,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x32x64_35eed5", "mma", 4, sms, tiles_64x32 * chunks, -(-chunk // 64),
-            chunk * 2048, tiles_64x32 * k * (192 + min(m % 16, 1) * 128 + min(n % 16, 1) * 64),
+            chunk * 2048, tiles_64x32 * k * (192 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 32) * 6),
             operands, stores,
         )
         us += time(
@@ -178,7 +179,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x64x32_1dbb01", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -207,7 +208,7 @@ def candidates(
         us += time(
             "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -238,7 +239,7 @@ def candidates(
         us += time(
             "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
             -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384), operands,
+            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
             stores,
         )
         us += time(
@@ -269,7 +270,7 @@ def candidates(
         us += time(
             "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -298,7 +299,7 @@ def candidates(
         us += time(
             "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
             -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores,
         )
         us += time(
@@ -328,7 +329,7 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -356,7 +357,7 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128),
+            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
             operands, stores,
         )
         us += time(
@@ -381,7 +382,8 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_8x64x128_b577d1", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
-            tiles_8x64 * k * (144 + min(m % 16, 1) * 16 + min(n % 16, 1) * 128), operands, stores_1,
+            tiles_8x64 * k * (144 + (min(m % 16, 1) * 8 + min(n % 16, 1) * 64) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(14, ("mma_tn_bf16_8x64x128_b577d1",), (tiles_8x64,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
@@ -392,7 +394,8 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_8x32x128_7c493a", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * (80 + min(m % 16, 1) * 16 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_8x32 * k * (80 + (min(m % 16, 1) * 8 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(15, ("mma_tn_bf16_8x32x128_7c493a",), (tiles_8x32,), ()))
     # 16: few rows: the weight streams once
@@ -402,7 +405,8 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_16x32x128_967392", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(m % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(m % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(16, ("mma_tn_bf16_16x32x128_967392",), (tiles_16x32,), ()))
     tiles_32x32 = -(-m // 32) * -(-n // 32)
@@ -413,7 +417,8 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_32x32x128_e84b71", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * (128 + min(m % 16, 1) * 64 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_32x32 * k * (128 + (min(m % 16, 1) * 32 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(17, ("mma_tn_bf16_32x32x128_e84b71",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
@@ -425,7 +430,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_32x64x128_272387", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * (192 + min(m % 16, 1) * 64 + min(n % 16, 1) * 128), operands,
+            tiles_32x64 * k * (192 + (min(m % 16, 1) * 32 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(18, ("mma_tn_bf16_32x64x128_272387",), (tiles_32x64,), ()))
@@ -438,7 +443,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x128x64_4765ee", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + min(m % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
+            tiles_64x128 * k * (384 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(19, ("mma_tn_bf16_64x128x64_4765ee",), (tiles_64x128,), ()))
@@ -451,8 +456,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(m % 16, 1) * 256 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             20, ("wgmma_tn_bf16_128x256x64_db9343",), (min(tiles_128x256, sms) * 1,), (),
@@ -468,7 +474,8 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x256x64_d699cb", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768, tiles_256x256 * k * (1024 + min(m % 16, 1) * 512 + min(n % 16, 1) * 512),
+            k * 32768,
+            tiles_256x256 * k * (1024 + (min(m % 16, 1) * 256 + min(n % 16, 1) * 256) * 6),
             operands, stores_1,
         )
         choice = Choice(
@@ -485,8 +492,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x192x64_23ffeb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576, tiles_256x192 * k * (896 + min(m % 16, 1) * 512 + min(n % 16, 1) * 384),
-            operands, stores_1,
+            k * 24576,
+            tiles_256x192 * k * (896 + (min(m % 16, 1) * 256 + min(n % 16, 1) * 192) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             22, ("wgmma_tn_bf16_128x192x64_23ffeb",), (min(tiles_256x192, sms // 2) * 2,), (),
@@ -500,8 +508,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_192x192x64_747206", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864, tiles_192x192 * k * (768 + min(m % 16, 1) * 384 + min(n % 16, 1) * 384),
-            operands, stores_1,
+            k * 36864,
+            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             23, ("wgmma_tn_bf16_192x192x64_747206",), (min(tiles_192x192, sms) * 1,), (),
@@ -516,8 +525,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_192x128x64_7cc8a1", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
-            k * 24576, tiles_192x128 * k * (640 + min(m % 16, 1) * 384 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 24576,
+            tiles_192x128 * k * (640 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             24, ("wgmma_tn_bf16_192x128x64_7cc8a1",), (min(tiles_192x128, sms) * 1,), (),
@@ -533,8 +543,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_192x128x64_534c0d", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576, tiles_192x256 * k * (896 + min(m % 16, 1) * 384 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 24576,
+            tiles_192x256 * k * (896 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             25, ("wgmma_tn_bf16_192x128x64_534c0d",), (min(tiles_192x256, sms // 2) * 2,), (),
@@ -549,8 +560,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x224x64_d31d43", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672, tiles_128x224 * k * (704 + min(m % 16, 1) * 256 + min(n % 16, 1) * 448),
-            operands, stores_1,
+            k * 28672,
+            tiles_128x224 * k * (704 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 224) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             26, ("wgmma_tn_bf16_128x224x64_d31d43",), (min(tiles_128x224, sms) * 1,), (),
@@ -566,8 +578,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x176x64_7a44c4", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528, tiles_128x176 * k * (608 + min(m % 16, 1) * 256 + min(n % 16, 1) * 352),
-            operands, stores_1,
+            k * 22528,
+            tiles_128x176 * k * (608 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 176) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             27, ("wgmma_tn_bf16_128x176x64_7a44c4",), (min(tiles_128x176, sms) * 1,), (),
@@ -582,8 +595,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             28, ("wgmma_tn_bf16_128x128x64_64c3c2",), (min(tiles_128x128, sms) * 1,), (),
@@ -599,8 +613,9 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x112x64_bcc2a2", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336, tiles_128x112 * k * (480 + min(m % 16, 1) * 256 + min(n % 16, 1) * 224),
-            operands, stores_1,
+            k * 14336,
+            tiles_128x112 * k * (480 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 112) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             29, ("wgmma_tn_bf16_128x112x64_bcc2a2",), (min(tiles_128x112, sms) * 1,), (),
@@ -615,7 +630,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x256x64_91a39b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * (640 + min(m % 16, 1) * 128 + min(n % 16, 1) * 512), operands,
+            tiles_64x256 * k * (640 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 256) * 6), operands,
             stores_1,
         )
         choice = Choice(30, ("wgmma_tn_bf16_64x256x64_91a39b",), (min(tiles_64x256, sms) * 1,), ())
@@ -630,7 +645,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_128x64x64_0c609c", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * (384 + min(m % 16, 1) * 256 + min(n % 16, 1) * 128), operands,
+            tiles_128x64 * k * (384 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(31, ("wgmma_tn_bf16_128x64x64_0c609c",), (min(tiles_128x64, sms) * 1,), ())
@@ -644,7 +659,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x128x64_cc0e14", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + min(m % 16, 1) * 128 + min(n % 16, 1) * 256), operands,
+            tiles_64x128 * k * (384 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         choice = Choice(32, ("wgmma_tn_bf16_64x128x64_cc0e14",), (min(tiles_64x128, sms) * 1,), ())
@@ -658,7 +673,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x128x64_bf5324", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
-            k * 8192, tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
+            k * 8192, tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6),
             operands, stores_1,
         )
         choice = Choice(
@@ -674,7 +689,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(34, ("wgmma_tn_bf16_64x64x64_c86b5d",), (min(tiles_64x64, sms) * 1,), ())
@@ -688,7 +703,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x32x128_01ed5d", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * (192 + min(m % 16, 1) * 128 + min(n % 16, 1) * 64), operands,
+            tiles_64x32 * k * (192 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 32) * 6), operands,
             stores_1,
         )
         choice = Choice(35, ("wgmma_tn_bf16_64x32x128_01ed5d",), (min(tiles_64x32, sms) * 1,), ())
@@ -703,7 +718,7 @@ def candidates(
     ):
         us = time(
             "wgmma_tn_bf16_64x16x128_551c14", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * (160 + min(m % 16, 1) * 128 + min(n % 16, 1) * 32), operands,
+            tiles_64x16 * k * (160 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 16) * 6), operands,
             stores_1,
         )
         choice = Choice(36, ("wgmma_tn_bf16_64x16x128_551c14",), (min(tiles_64x16, sms) * 1,), ())
@@ -715,7 +730,7 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_64x64x64_f7c4fc", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(37, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
@@ -723,7 +738,7 @@ def candidates(
     if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         yield Candidate(us, Choice(38, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
@@ -740,8 +755,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(m % 16, 1) * 256 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             39, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_db9343"),
@@ -761,8 +777,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, tiles_128x256 * k * (768 + min(m % 16, 1) * 256 + min(n % 16, 1) * 512),
-            operands, stores_1,
+            k * 32768,
+            tiles_128x256 * k * (768 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             40, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_db9343"),
@@ -783,8 +800,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             41, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_64c3c2"),
@@ -804,8 +822,9 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256),
-            operands, stores_1,
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores_1,
         )
         choice = Choice(
             42, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_64c3c2"),
@@ -826,7 +845,7 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -847,7 +866,7 @@ def candidates(
         )
         us += time(
             "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -867,7 +886,7 @@ def candidates(
         )
         us += time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + min(m % 16, 1) * 256 + min(n % 16, 1) * 256), operands,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
             stores_1,
         )
         choice = Choice(
@@ -883,7 +902,8 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_8x32x256_9756ff", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            tiles_8x32 * k * (80 + min(m % 16, 1) * 16 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_8x32 * k * (80 + (min(m % 16, 1) * 8 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(46, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
     # 47: operands off 16 bytes
@@ -893,21 +913,23 @@ def candidates(
     ):
         us = time(
             "mma_tn_bf16_16x32x128_c2d4c1", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(m % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(m % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(47, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
     # 48: operands off 16 bytes
     if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
         us = time(
             "mma_tn_bf16_16x32x128_2dc9f7", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + min(m % 16, 1) * 32 + min(n % 16, 1) * 64), operands, stores_1,
+            tiles_16x32 * k * (96 + (min(m % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
+            stores_1,
         )
         yield Candidate(us, Choice(48, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
     # 49: everything else: any size, alignment and plan
     if chunk % 32 == 0 or chunks <= 1:
         us = time(
             "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
-            tiles_64x64 * k * (256 + min(m % 16, 1) * 128 + min(n % 16, 1) * 128), operands,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
             stores_1,
         )
         choice = Choice(49, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())

@@ -102,8 +102,7 @@ class Tuning:
         ``count``: how many such problems one launch does: what all CTAs do is done so often.
         """
         quantities = self.terms(
-            *(unit, slots, sms, ctas * count, steps, products),
-            *(loads * count, operands * count, stores * count),
+            *(unit, slots, sms, ctas, steps, products, loads, operands, stores), count=count
         )
         total = sum(map(float.__mul__, self.kernels.get(kernel, UNKNOWN), quantities))
         return max(total, self.least(quantities)) + TIE * total
@@ -124,11 +123,16 @@ class Tuning:
         loads: int,
         operands: int,
         stores: int,
+        *,
+        count: int = 1,
     ) -> tuple[float, ...]:
-        """The :data:`TERMS` of a kernel, each with the constant 1."""
+        """The :data:`TERMS` of a kernel, each with the constant 1; arguments as :meth:`time`."""
         rates = self.rates
         cycles = 1e3 * rates.clock  # a µs
-        fits = min(_L2_USED * rates.l2 / max(operands, 1), 1.0)
+        # Of a batch, L2 holds the operands of those problems that have a CTA at a time.
+        together = min(max(slots * sms / ctas, 1.0), count)
+        fits = min(_L2_USED * rates.l2 / max(operands * together, 1), 1.0)
+        ctas, loads, operands, stores = (x * count for x in (ctas, loads, operands, stores))
         return (
             1.0,
             100.0 * steps / cycles,

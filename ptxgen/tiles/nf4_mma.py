@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from ptxgen.spec import Route
 from ptxgen.spec.nf4_mma import Nf4TensorSpec
+from ptxgen.spec.nf4_pairs import Nf4PairsSpec
 from ptxgen.spec.nf4_wgmma import Nf4WgmmaSpec
 from ptxgen.tiles.regimes import routes as made
 
@@ -61,9 +62,56 @@ def more_rows(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
     )
 
 
+def pairs(layout: str, dtype: str) -> tuple[Nf4PairsSpec, ...]:
+    """The kernels of few rows that look up pairs."""
+
+    def kernel(
+        bm: int, bn: int, warps: int, helpers: int, stages: int, ahead: int = 1, bk: int = 256
+    ) -> Nf4PairsSpec:
+        return Nf4PairsSpec(
+            layout, bm, bn, bk, warps, helpers, stages, ahead, split="serial", dtype=dtype
+        )
+
+    if layout == "NT":
+        return (
+            kernel(8, 16, 1, 4, 10, 2),
+            kernel(8, 32, 2, 4, 10, 1),
+            kernel(8, 32, 2, 4, 10, 2),
+            kernel(8, 32, 2, 4, 10, 3),
+            kernel(8, 64, 4, 4, 8, 2),
+            kernel(8, 64, 4, 8, 8, 2),
+            kernel(8, 112, 7, 7, 6, 2),
+            kernel(8, 128, 8, 8, 6, 2),
+            kernel(16, 32, 2, 4, 8, 2),
+            kernel(16, 64, 4, 4, 6, 2),
+            kernel(16, 128, 8, 8, 5, 2),
+            kernel(32, 32, 2, 4, 6, 2),
+            kernel(32, 64, 4, 4, 5, 2),
+            kernel(32, 128, 8, 8, 4, 1),
+            kernel(32, 128, 4, 8, 4, 1),
+        )
+    return (
+        kernel(8, 32, 2, 8, 7, 2),
+        kernel(8, 64, 4, 8, 7, 2),
+        kernel(8, 64, 2, 8, 7, 2),
+        kernel(8, 128, 8, 8, 5, 1),
+        kernel(8, 128, 8, 8, 5, 2),
+        kernel(8, 128, 4, 8, 5, 2),
+        kernel(8, 128, 8, 8, 9, 2, 128),
+        kernel(16, 32, 2, 8, 6, 2),
+        kernel(16, 64, 4, 8, 6, 2),
+        kernel(16, 128, 8, 8, 5, 2),
+        kernel(32, 32, 2, 8, 5, 2),
+        kernel(32, 64, 4, 8, 4, 2),
+        kernel(32, 128, 4, 8, 4, 1),
+        kernel(32, 128, 8, 8, 4, 1),
+    )
+
+
 def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
     """Their routes."""
     return (
+        *made(pairs(layout, dtype), "few rows, pairs"),
         *made(few_rows(layout, dtype), "few rows: the weight streams once, as it is stored"),
         *made(more_rows(layout, dtype), "more rows: the weight as it is stored, by wgmma"),
     )

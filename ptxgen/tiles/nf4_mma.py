@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from ptxgen.spec import Route
 from ptxgen.spec.nf4_mma import Nf4TensorSpec
+from ptxgen.spec.nf4_held import Nf4HeldSpec
 from ptxgen.spec.nf4_pairs import Nf4PairsSpec
 from ptxgen.spec.nf4_wgmma import Nf4WgmmaSpec
 from ptxgen.tiles.regimes import routes as made
@@ -108,10 +109,35 @@ def pairs(layout: str, dtype: str) -> tuple[Nf4PairsSpec, ...]:
     )
 
 
+def held(layout: str, dtype: str) -> tuple[Nf4HeldSpec, ...]:
+    """The kernels of more rows that look up pairs."""
+
+    def kernel(
+        bm: int, bn: int, consumers: int, stages: int, registers: int = 0, bk: int = 64, lag: int = 2
+    ) -> Nf4HeldSpec:
+        return Nf4HeldSpec(
+            layout, bm, bn, bk, consumers, stages, registers=registers, lag=lag, dtype=dtype
+        )
+
+    return (
+        kernel(256, 128, 2, 3, 208, 64, 1),
+        kernel(128, 128, 2, 6, 208),
+        kernel(128, 256, 2, 4, 208),
+        kernel(192, 128, 2, 4, 208),
+        kernel(128, 128, 1, 6, 208),
+        kernel(128, 64, 1, 7, 0),
+        kernel(64, 128, 2, 8, 0),
+        kernel(64, 64, 1, 10, 0, 64, 4),
+        kernel(64, 64, 1, 6, 0, 128, 3),
+        kernel(32, 64, 1, 8, 0, 128, 4),
+    )
+
+
 def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
     """Their routes."""
     return (
         *made(pairs(layout, dtype), "few rows, pairs"),
+        *made(held(layout, dtype), "more rows, pairs"),
         *made(few_rows(layout, dtype), "few rows: the weight streams once, as it is stored"),
         *made(more_rows(layout, dtype), "more rows: the weight as it is stored, by wgmma"),
     )

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_90",))
+SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_2 = frozenset(("sm_90",))
 
 
 def candidates(
@@ -22,39 +23,336 @@ def candidates(
     operands = m * k * 2 + n * k * 9 // 16
     stores = m * n * 2
     tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 0: few rows: the weight streams once, as it is stored
+    # 0: few rows, pairs
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_8x16x256_ef712a", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
+            -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(0, ("nf4_pairs_nt_bf16_8x16x256_ef712a",), (tiles_8x16,), ()))
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 1: few rows, pairs
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_8x32x256_c47cb7", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(1, ("nf4_pairs_nt_bf16_8x32x256_c47cb7",), (tiles_8x32,), ()))
+    # 2: few rows, pairs
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_8x32x256_59a65f", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(2, ("nf4_pairs_nt_bf16_8x32x256_59a65f",), (tiles_8x32,), ()))
+    # 3: few rows, pairs
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_8x32x256_6ba505", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(3, ("nf4_pairs_nt_bf16_8x32x256_6ba505",), (tiles_8x32,), ()))
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 4: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_8x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_8x64x256_217d41", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
+            -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(4, ("nf4_pairs_nt_bf16_8x64x256_217d41",), (tiles_8x64,), ()))
+    # 5: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_8x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_8x64x256_813808", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
+            -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(5, ("nf4_pairs_nt_bf16_8x64x256_813808",), (tiles_8x64,), ()))
+    tiles_8x112 = -(-m // 8) * -(-n // 112)
+    # 6: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_8x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_8x112x256_af6b1d", "mma", 1, sms, tiles_8x112, -(-k // 256), k * 896,
+            -(-n // 112) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(6, ("nf4_pairs_nt_bf16_8x112x256_af6b1d",), (tiles_8x112,), ()))
+    tiles_8x128 = -(-m // 8) * -(-n // 128)
+    # 7: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_8x128x256_85797b", "mma", 1, sms, tiles_8x128, -(-k // 256),
+            k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(7, ("nf4_pairs_nt_bf16_8x128x256_85797b",), (tiles_8x128,), ()))
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 8: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_16x32x256_f86a3e", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
+            -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(8, ("nf4_pairs_nt_bf16_16x32x256_f86a3e",), (tiles_16x32,), ()))
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 9: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_16x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_16x64x256_104b0c", "mma", 1, sms, tiles_16x64, -(-k // 256),
+            k * 1024, -(-n // 64) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(9, ("nf4_pairs_nt_bf16_16x64x256_104b0c",), (tiles_16x64,), ()))
+    tiles_16x128 = -(-m // 16) * -(-n // 128)
+    # 10: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_16x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_16x128x256_2f5bd5", "mma", 1, sms, tiles_16x128, -(-k // 256),
+            k * 2048, -(-n // 128) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(10, ("nf4_pairs_nt_bf16_16x128x256_2f5bd5",), (tiles_16x128,), ())
+        yield Candidate(us, choice)
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 11: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_32x32x256_cad650", "mma", 1, sms, tiles_32x32, -(-k // 256),
+            k * 1024, -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(11, ("nf4_pairs_nt_bf16_32x32x256_cad650",), (tiles_32x32,), ()))
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
+    # 12: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_32x64x256_f64ab4", "mma", 1, sms, tiles_32x64, -(-k // 256),
+            k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(12, ("nf4_pairs_nt_bf16_32x64x256_f64ab4",), (tiles_32x64,), ()))
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 13: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_32x128x256_e158ad", "mma", 1, sms, tiles_32x128, -(-k // 256),
+            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(13, ("nf4_pairs_nt_bf16_32x128x256_e158ad",), (tiles_32x128,), ())
+        yield Candidate(us, choice)
+    # 14: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_32x128x256_519795", "mma", 1, sms, tiles_32x128, -(-k // 256),
+            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(14, ("nf4_pairs_nt_bf16_32x128x256_519795",), (tiles_32x128,), ())
+        yield Candidate(us, choice)
+    tiles_256x128 = -(-m // 256) * -(-n // 128)
+    # 15: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_256x128x64_056407", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
+            k * 32768, -(-n // 128) * (m * k * 2) + -(-m // 256) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(15, ("nf4_held_nt_bf16_256x128x64_056407",), (min(tiles_256x128, sms),), ())
+        yield Candidate(us, choice)
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 16: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_128x128x64_90ccf0", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(16, ("nf4_held_nt_bf16_128x128x64_90ccf0",), (min(tiles_128x128, sms),), ())
+        yield Candidate(us, choice)
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 17: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_128x256x64_ace71e", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            k * 32768, -(-n // 256) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(17, ("nf4_held_nt_bf16_128x256x64_ace71e",), (min(tiles_128x256, sms),), ())
+        yield Candidate(us, choice)
+    tiles_192x128 = -(-m // 192) * -(-n // 128)
+    # 18: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 192 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_192x128x64_0dc984", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
+            k * 24576, -(-n // 128) * (m * k * 2) + -(-m // 192) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(18, ("nf4_held_nt_bf16_192x128x64_0dc984",), (min(tiles_192x128, sms),), ())
+        yield Candidate(us, choice)
+    # 19: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_128x128x64_936d6f", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(19, ("nf4_held_nt_bf16_128x128x64_936d6f",), (min(tiles_128x128, sms),), ())
+        yield Candidate(us, choice)
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 20: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_128x64x64_12fe72", "wgmma", 1, sms, tiles_128x64, -(-k // 64),
+            k * 8192, -(-n // 64) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(20, ("nf4_held_nt_bf16_128x64x64_12fe72",), (min(tiles_128x64, sms),), ())
+        yield Candidate(us, choice)
+    tiles_64x128 = -(-m // 64) * -(-n // 128)
+    # 21: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_64x128x64_de8f89", "wgmma", 1, sms, tiles_64x128, -(-k // 64),
+            k * 8192, -(-n // 128) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(21, ("nf4_held_nt_bf16_64x128x64_de8f89",), (min(tiles_64x128, sms),), ())
+        yield Candidate(us, choice)
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 22: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_64x64x64_a33966", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
+        )
+        choice = Choice(22, ("nf4_held_nt_bf16_64x64x64_a33966",), (min(tiles_64x64, sms),), ())
+        yield Candidate(us, choice)
+    # 23: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_64x64x128_b9d320", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
+            k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
+        )
+        choice = Choice(23, ("nf4_held_nt_bf16_64x64x128_b9d320",), (min(tiles_64x64, sms),), ())
+        yield Candidate(us, choice)
+    # 24: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 64 <= 2147483647
+        and k + 128 <= 2147483647 and tiles_32x64 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_32x64x128_6649f0", "wgmma", 1, sms, tiles_32x64, -(-k // 128),
+            k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
+        )
+        choice = Choice(24, ("nf4_held_nt_bf16_32x64x128_6649f0",), (min(tiles_32x64, sms),), ())
+        yield Candidate(us, choice)
+    # 25: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_8x16x256_da69e6", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
             -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(0, ("nf4_mma_nt_bf16_8x16x256_da69e6",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(25, ("nf4_mma_nt_bf16_8x16x256_da69e6",), (tiles_8x16,), ()))
     tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 1: few rows: the weight streams once, as it is stored
+    # 26: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_16x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_16x16x256_ad3b9b", "mma", 1, sms, tiles_16x16, -(-k // 256), k * 256,
             -(-n // 16) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(1, ("nf4_mma_nt_bf16_16x16x256_ad3b9b",), (tiles_16x16,), ()))
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 2: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(26, ("nf4_mma_nt_bf16_16x16x256_ad3b9b",), (tiles_16x16,), ()))
+    # 27: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_8x32x256_f5a486", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(2, ("nf4_mma_nt_bf16_8x32x256_f5a486",), (tiles_8x32,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(27, ("nf4_mma_nt_bf16_8x32x256_f5a486",), (tiles_8x32,), ()))
+    # 28: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_16x32x256_89461c", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(3, ("nf4_mma_nt_bf16_16x32x256_89461c",), (tiles_16x32,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 4: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(28, ("nf4_mma_nt_bf16_16x32x256_89461c",), (tiles_16x32,), ()))
+    # 29: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
@@ -63,9 +361,8 @@ def candidates(
             "nf4_mma_nt_bf16_32x32x256_44cce0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
             -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(4, ("nf4_mma_nt_bf16_32x32x256_44cce0",), (tiles_32x32,), ()))
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 5: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(29, ("nf4_mma_nt_bf16_32x32x256_44cce0",), (tiles_32x32,), ()))
+    # 30: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
@@ -74,11 +371,11 @@ def candidates(
             "nf4_mma_nt_bf16_32x64x256_d8f5aa", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
             -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(5, ("nf4_mma_nt_bf16_32x64x256_d8f5aa",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(30, ("nf4_mma_nt_bf16_32x64x256_d8f5aa",), (tiles_32x64,), ()))
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 6: more rows: the weight as it is stored, by wgmma
+    # 31: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
         and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
     ):
@@ -87,13 +384,12 @@ def candidates(
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            6, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
+            31, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 7: more rows: the weight as it is stored, by wgmma
+    # 32: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
@@ -102,13 +398,12 @@ def candidates(
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            7, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
+            32, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 8: more rows: the weight as it is stored, by wgmma
+    # 33: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_128x64 + sms <= 4294967295
     ):
@@ -118,13 +413,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            8, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
+            33, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 9: more rows: the weight as it is stored, by wgmma
+    # 34: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
@@ -134,13 +428,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            9, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
+            34, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    tiles_256x128 = -(-m // 256) * -(-n // 128)
-    # 10: more rows: the weight as it is stored, by wgmma
+    # 35: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
     ):
@@ -150,17 +443,16 @@ def candidates(
             stores,
         )
         choice = Choice(
-            10, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
+            35, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = n * -(-k // 64) * 36
     stores_1 = n * -(-k // 64) * 128
     operands_2 = (m + n) * k * 2
     pieces_n_k64 = n * -(-k // 64)
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 11: the weight dequantised; many rows, by wgmma
+    # 36: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295
@@ -175,14 +467,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            11, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
+            36, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 12: the weight dequantised; many rows, by wgmma
+    # 37: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
         and m + 256 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x256 + sms // 2 <= 4294967295
@@ -197,14 +489,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            12, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
+            37, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 13: the weight dequantised; many rows, by wgmma
+    # 38: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 224 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x224 + sms <= 4294967295
@@ -219,14 +511,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
+            38, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 14: the weight dequantised; many rows, by wgmma
+    # 39: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 2 and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x160 + sms // 2 <= 4294967295
@@ -241,13 +533,13 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
+            39, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 15: the weight dequantised; many rows, by wgmma
+    # 40: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295
@@ -262,13 +554,13 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
+            40, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 16: the weight dequantised; many rows, by wgmma
+    # 41: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295
@@ -283,11 +575,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
+            41, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 17: the weight dequantised; many rows, by mma
+    # 42: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -302,11 +594,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
+            42, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 18: the weight dequantised; many rows, by mma
+    # 43: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -318,11 +610,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
+            43, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 19: the weight dequantised; everything else: any size, alignment and plan
+    # 44: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -334,7 +626,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            19, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
+            44, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

@@ -32,6 +32,16 @@ TILES = (
 WIDE = ((32, 128, 256, 1, 2, 4), 4, (1, 2), False, "few rows, many columns")
 """Where B's rows are along n, so that longer pieces of them are read."""
 
+TRIED = (
+    ((32, 64, 512, 1, 1, 4), 8, (2,), False, "tried"),
+    ((32, 64, 512, 1, 1, 3), 8, (2,), True, "tried"),
+    ((32, 64, 512, 1, 2, 4), 4, (2,), True, "tried"),
+    ((32, 64, 256, 1, 2, 6), 4, (2,), True, "tried"),
+    ((64, 64, 256, 2, 2, 4), 2, (2,), False, "tried"),
+    ((64, 64, 512, 1, 2, 3), 4, (2,), False, "tried"),
+    ((128, 64, 256, 2, 2, 3), 2, (2,), False, "tried"),
+)
+
 
 def _table(layout: str, dtype: str) -> RouteTable:
     return RouteTable(space(dtype), tuple(_routes(layout, dtype)), (dtype,))
@@ -41,7 +51,7 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
     # Without a sign, a factor is its value as soon as it stands alone.
     widen = "shift" if ELEMENTS[dtype].low < 0 else "extend"
     alone = []
-    tiles = (*TILES, WIDE) if layout == "rrr" else TILES
+    tiles = (*TILES, WIDE, *TRIED) if layout == "rrr" else TILES
     for sizes, warps_k, clusters, ahead, reason in tiles:
         for cluster_k in clusters:
             kernel = Int4Spec(

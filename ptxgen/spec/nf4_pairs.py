@@ -70,7 +70,7 @@ class Nf4PairsSpec(Nf4GemmSpec):
             ("split", SPLITS),
             ("stream", ("", "b")),
             ("min_arch", [*ARCHITECTURES]),
-            ("ahead", (1, 2, 3)),
+            ("ahead", (1, 2, 4)),
         ):
             check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
         check(self.stages >= 3, name, "stages", self.stages, ">= 3")

@@ -114,40 +114,7 @@ def candidates(
             8, ("int4_rrr_u4_32x128x256_077153",), (min(tiles_32x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 9: tried; 2 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_u4_32x64x512_f3375c", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 1024),
-            -(-k // 1024) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            9, ("int4_rrr_u4_32x64x512_f3375c",), (min(tiles_32x64, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 10: tried; 2 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_u4_32x64x512_6cef59", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 1024),
-            -(-k // 1024) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            10, ("int4_rrr_u4_32x64x512_6cef59",), (min(tiles_32x64, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 11: tried; 2 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_u4_32x64x512_f79217", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 1024),
-            -(-k // 1024) * 1048576, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            11, ("int4_rrr_u4_32x64x512_f79217",), (min(tiles_32x64, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 12: tried; 2 CTAs share a tile's k's
+    # 9: few rows; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
             "int4_rrr_u4_32x64x256_a9c43d", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 512),
@@ -155,48 +122,14 @@ def candidates(
             stores,
         )
         choice = Choice(
-            12, ("int4_rrr_u4_32x64x256_a9c43d",), (min(tiles_32x64, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 13: tried; 2 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_u4_64x64x256_e319f2", "mma8", 2, sms, tiles_64x64 * 2, -(-k // 512),
-            -(-k // 512) * 1048576, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            13, ("int4_rrr_u4_64x64x256_e319f2",), (min(tiles_64x64, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 14: tried; 2 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_u4_64x64x512_1f9066", "mma8", 2, sms, tiles_64x64 * 2, -(-k // 1024),
-            -(-k // 1024) * 2097152, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            14, ("int4_rrr_u4_64x64x512_1f9066",), (min(tiles_64x64, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 15: tried; 2 CTAs share a tile's k's
-    if arch in SOME_0 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_u4_128x64x256_f41b34", "mma8", 2, sms, tiles_128x64 * 2, -(-k // 512),
-            -(-k // 512) * 2097152, -(-(tiles_128x64 * (min(m, 128) + min(n, 64)) * k) // 2),
-            operands, stores,
-        )
-        choice = Choice(
-            15, ("int4_rrr_u4_128x64x256_f41b34",), (min(tiles_128x64, 1073741823) * 2,), (),
+            9, ("int4_rrr_u4_32x64x256_a9c43d",), (min(tiles_32x64, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
     operands_1 = m * -(-k // 2)
     stores_1 = 2 * (m * -(-k // 2))
     operands_2 = m * k + -(-(n * k) // 2)
     pieces_m_k16 = m * -(-k // 16)
-    # 16: tiles of 128 rows, by wgmma
+    # 10: tiles of 128 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -212,14 +145,14 @@ def candidates(
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            16, ("unpack_u4_a46b1f", "packed_rrr_u4_128x128x128_4265ce"),
+            10, ("unpack_u4_a46b1f", "packed_rrr_u4_128x128x128_4265ce"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_128x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + k * -(-n // 32) * 16
     pieces_k_n32 = k * -(-n // 32)
-    # 17: B off 16 bytes: copied first, then by wgmma
+    # 11: B off 16 bytes: copied first, then by wgmma
     if (
         arch in SOME_1
         and pieces_k_n32 * 16 <= 1073741824 and m * (max(-(-k // 128), 1) * 128) <= 1073741824
@@ -239,13 +172,13 @@ def candidates(
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            17, ("realign_b8x1_4257e3", "unpack_u4_a46b1f", "packed_rrr_u4_128x128x128_4265ce"),
+            11, ("realign_b8x1_4257e3", "unpack_u4_a46b1f", "packed_rrr_u4_128x128x128_4265ce"),
             (-(-pieces_k_n32 // 512), -(-(pieces_m_k16 * 1) // 1024), min(tiles_128x128, sms * 2)),
             (pieces_k_n32 * 16, m * (max(-(-k // 128), 1) * 128)),
         )
         yield Candidate(us, choice)
     tiles_96x128 = -(-m // 96) * -(-n // 128)
-    # 18: tiles of 96 rows, by wgmma
+    # 12: tiles of 96 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -260,13 +193,13 @@ def candidates(
             k * 12288, tiles_96x128 * k * 160, operands_2, stores,
         )
         choice = Choice(
-            18, ("unpack_u4_a46b1f", "packed_rrr_u4_96x128x128_fc3ca1"),
+            12, ("unpack_u4_a46b1f", "packed_rrr_u4_96x128x128_fc3ca1"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_96x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 19: tiles of 64 rows, by wgmma
+    # 13: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -281,12 +214,12 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            19, ("unpack_u4_a46b1f", "packed_rrr_u4_64x128x128_a34466"),
+            13, ("unpack_u4_a46b1f", "packed_rrr_u4_64x128x128_a34466"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_64x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 20: tiles of 64 rows, by wgmma
+    # 14: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 9544371
@@ -301,14 +234,14 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            20, ("unpack_u4_a46b1f", "packed_rrr_u4_64x128x128_b57fc1"),
+            14, ("unpack_u4_a46b1f", "packed_rrr_u4_64x128x128_b57fc1"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_64x128, sms)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     operands_4 = 0 + m * -(-k // 32) * 16
     pieces_m_k32 = m * -(-k // 32)
-    # 21: A off 16 bytes: copied first
+    # 15: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_4,
@@ -320,12 +253,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            21, ("realign_b8x1_4257e3", "int4_rrr_u4_32x32x512_441a19"),
+            15, ("realign_b8x1_4257e3", "int4_rrr_u4_32x32x512_441a19"),
             (-(-pieces_m_k32 // 512), min(tiles_32x32, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
     operands_5 = 0 + m * -(-k // 32) * 16 + k * -(-n // 32) * 16
-    # 22: A and B off 16 bytes: copied first
+    # 16: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
@@ -337,12 +270,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            22, ("realign_b8x2_d1c3d8", "int4_rrr_u4_32x32x512_441a19"),
+            16, ("realign_b8x2_d1c3d8", "int4_rrr_u4_32x32x512_441a19"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    # 23: A off 16 bytes: copied first
+    # 17: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_4,
@@ -354,11 +287,11 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            23, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
+            17, ("realign_b8x1_4257e3", "int4_rrr_u4_128x128x256_09472c"),
             (-(-pieces_m_k32 // 512), min(tiles_128x128, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
-    # 24: A and B off 16 bytes: copied first
+    # 18: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
@@ -370,16 +303,16 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            24, ("realign_b8x2_d1c3d8", "int4_rrr_u4_128x128x256_09472c"),
+            18, ("realign_b8x2_d1c3d8", "int4_rrr_u4_128x128x256_09472c"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    # 25: everything else: any alignment, the longest reductions
+    # 19: everything else: any alignment, the longest reductions
     us = time(
         "int4_rrr_u4_64x64x128_47696b", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(25, ("int4_rrr_u4_64x64x128_47696b",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(19, ("int4_rrr_u4_64x64x128_47696b",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -29,12 +29,22 @@ def candidates(
         and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_8x32x256_0bd524", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_pairs_nn_bf16_8x32x256_f25671", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(0, ("nf4_pairs_nn_bf16_8x32x256_0bd524",), (tiles_8x32,), ()))
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
+        yield Candidate(us, Choice(0, ("nf4_pairs_nn_bf16_8x32x256_f25671",), (tiles_8x32,), ()))
     # 1: few rows, pairs
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nn_bf16_8x32x256_f0a821", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(1, ("nf4_pairs_nn_bf16_8x32x256_f0a821",), (tiles_8x32,), ()))
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 2: few rows, pairs
     if (
         arch in SOME_1
         and align_a >= 16 and tiles_8x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -43,29 +53,9 @@ def candidates(
             "nf4_pairs_nn_bf16_8x64x256_820727", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
             -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(1, ("nf4_pairs_nn_bf16_8x64x256_820727",), (tiles_8x64,), ()))
-    # 2: few rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and tiles_8x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_8x64x256_935f5d", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
-            -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(2, ("nf4_pairs_nn_bf16_8x64x256_935f5d",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(2, ("nf4_pairs_nn_bf16_8x64x256_820727",), (tiles_8x64,), ()))
     tiles_8x128 = -(-m // 8) * -(-n // 128)
     # 3: few rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_8x128x256_d14f08", "mma", 1, sms, tiles_8x128, -(-k // 256),
-            k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(3, ("nf4_pairs_nn_bf16_8x128x256_d14f08",), (tiles_8x128,), ()))
-    # 4: few rows, pairs
     if (
         arch in SOME_1
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -74,8 +64,8 @@ def candidates(
             "nf4_pairs_nn_bf16_8x128x256_51ee68", "mma", 1, sms, tiles_8x128, -(-k // 256),
             k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(4, ("nf4_pairs_nn_bf16_8x128x256_51ee68",), (tiles_8x128,), ()))
-    # 5: few rows, pairs
+        yield Candidate(us, Choice(3, ("nf4_pairs_nn_bf16_8x128x256_51ee68",), (tiles_8x128,), ()))
+    # 4: few rows, pairs
     if (
         arch in SOME_1
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -84,19 +74,19 @@ def candidates(
             "nf4_pairs_nn_bf16_8x128x256_fa1b64", "mma", 1, sms, tiles_8x128, -(-k // 256),
             k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(5, ("nf4_pairs_nn_bf16_8x128x256_fa1b64",), (tiles_8x128,), ()))
-    # 6: few rows, pairs
+        yield Candidate(us, Choice(4, ("nf4_pairs_nn_bf16_8x128x256_fa1b64",), (tiles_8x128,), ()))
+    # 5: few rows, pairs
     if (
         arch in SOME_1
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_8x128x128_e8a4b5", "mma", 1, sms, tiles_8x128, -(-k // 128),
+            "nf4_pairs_nn_bf16_8x128x128_127e97", "mma", 1, sms, tiles_8x128, -(-k // 128),
             k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(6, ("nf4_pairs_nn_bf16_8x128x128_e8a4b5",), (tiles_8x128,), ()))
+        yield Candidate(us, Choice(5, ("nf4_pairs_nn_bf16_8x128x128_127e97",), (tiles_8x128,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 7: few rows, pairs
+    # 6: few rows, pairs
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -105,9 +95,9 @@ def candidates(
             "nf4_pairs_nn_bf16_16x32x256_e173a1", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(7, ("nf4_pairs_nn_bf16_16x32x256_e173a1",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(6, ("nf4_pairs_nn_bf16_16x32x256_e173a1",), (tiles_16x32,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 8: few rows, pairs
+    # 7: few rows, pairs
     if (
         arch in SOME_1
         and align_a >= 16 and tiles_16x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -116,22 +106,22 @@ def candidates(
             "nf4_pairs_nn_bf16_16x64x256_76328b", "mma", 1, sms, tiles_16x64, -(-k // 256),
             k * 1024, -(-n // 64) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(8, ("nf4_pairs_nn_bf16_16x64x256_76328b",), (tiles_16x64,), ()))
+        yield Candidate(us, Choice(7, ("nf4_pairs_nn_bf16_16x64x256_76328b",), (tiles_16x64,), ()))
     tiles_16x128 = -(-m // 16) * -(-n // 128)
-    # 9: few rows, pairs
+    # 8: few rows, pairs
     if (
         arch in SOME_1
         and align_a >= 16 and tiles_16x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_16x128x256_d0a9c3", "mma", 1, sms, tiles_16x128, -(-k // 256),
+            "nf4_pairs_nn_bf16_16x128x256_d01cff", "mma", 1, sms, tiles_16x128, -(-k // 256),
             k * 2048, -(-n // 128) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(9, ("nf4_pairs_nn_bf16_16x128x256_d0a9c3",), (tiles_16x128,), ())
+        choice = Choice(8, ("nf4_pairs_nn_bf16_16x128x256_d01cff",), (tiles_16x128,), ())
         yield Candidate(us, choice)
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 10: few rows, pairs
+    # 9: few rows, pairs
     if (
         arch in SOME_1
         and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -140,9 +130,9 @@ def candidates(
             "nf4_pairs_nn_bf16_32x32x256_f8e190", "mma", 1, sms, tiles_32x32, -(-k // 256),
             k * 1024, -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(10, ("nf4_pairs_nn_bf16_32x32x256_f8e190",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(9, ("nf4_pairs_nn_bf16_32x32x256_f8e190",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 11: few rows, pairs
+    # 10: few rows, pairs
     if (
         arch in SOME_1
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -151,32 +141,42 @@ def candidates(
             "nf4_pairs_nn_bf16_32x64x256_cce65d", "mma", 1, sms, tiles_32x64, -(-k // 256),
             k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(11, ("nf4_pairs_nn_bf16_32x64x256_cce65d",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(10, ("nf4_pairs_nn_bf16_32x64x256_cce65d",), (tiles_32x64,), ()))
     tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 11: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nn_bf16_32x128x256_8d617c", "mma", 1, sms, tiles_32x128, -(-k // 256),
+            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(11, ("nf4_pairs_nn_bf16_32x128x256_8d617c",), (tiles_32x128,), ())
+        yield Candidate(us, choice)
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 12: few rows, pairs
     if (
         arch in SOME_1
-        and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+        and align_a >= 16 and tiles_64x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_32x128x256_122d0f", "mma", 1, sms, tiles_32x128, -(-k // 256),
-            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
-            stores,
+            "nf4_pairs_nn_bf16_64x32x256_d1387b", "mma", 1, sms, tiles_64x32, -(-k // 256),
+            k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        choice = Choice(12, ("nf4_pairs_nn_bf16_32x128x256_122d0f",), (tiles_32x128,), ())
-        yield Candidate(us, choice)
+        yield Candidate(us, Choice(12, ("nf4_pairs_nn_bf16_64x32x256_d1387b",), (tiles_64x32,), ()))
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 13: few rows, pairs
     if (
         arch in SOME_1
-        and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+        and align_a >= 16 and tiles_64x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_32x128x256_db7461", "mma", 1, sms, tiles_32x128, -(-k // 256),
-            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
-            stores,
+            "nf4_pairs_nn_bf16_64x64x256_c2fb1c", "mma", 1, sms, tiles_64x64, -(-k // 256),
+            k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        choice = Choice(13, ("nf4_pairs_nn_bf16_32x128x256_db7461",), (tiles_32x128,), ())
-        yield Candidate(us, choice)
+        yield Candidate(us, Choice(13, ("nf4_pairs_nn_bf16_64x64x256_c2fb1c",), (tiles_64x64,), ()))
     tiles_256x128 = -(-m // 256) * -(-n // 128)
     # 14: more rows, pairs
     if (
@@ -191,36 +191,8 @@ def candidates(
         )
         choice = Choice(14, ("nf4_held_nn_bf16_256x128x64_9242d0",), (min(tiles_256x128, sms),), ())
         yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 15: more rows, pairs
-    if (
-        arch in SOME_2
-        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_128x128x64_ed1bb0", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(15, ("nf4_held_nn_bf16_128x128x64_ed1bb0",), (min(tiles_128x128, sms),), ())
-        yield Candidate(us, choice)
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 16: more rows, pairs
-    if (
-        arch in SOME_2
-        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_128x256x64_0e406a", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, -(-n // 256) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(16, ("nf4_held_nn_bf16_128x256x64_0e406a",), (min(tiles_128x256, sms),), ())
-        yield Candidate(us, choice)
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 17: more rows, pairs
+    # 15: more rows, pairs
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 192 <= 2147483647 and n + 128 <= 2147483647
@@ -231,23 +203,24 @@ def candidates(
             k * 24576, -(-n // 128) * (m * k * 2) + -(-m // 192) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(17, ("nf4_held_nn_bf16_192x128x64_48a43d",), (min(tiles_192x128, sms),), ())
+        choice = Choice(15, ("nf4_held_nn_bf16_192x128x64_48a43d",), (min(tiles_192x128, sms),), ())
         yield Candidate(us, choice)
-    # 18: more rows, pairs
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 16: more rows, pairs
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
-            "nf4_held_nn_bf16_128x128x64_f15ab6", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "nf4_held_nn_bf16_128x128x64_ed1bb0", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(18, ("nf4_held_nn_bf16_128x128x64_f15ab6",), (min(tiles_128x128, sms),), ())
+        choice = Choice(16, ("nf4_held_nn_bf16_128x128x64_ed1bb0",), (min(tiles_128x128, sms),), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 19: more rows, pairs
+    # 17: more rows, pairs
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
@@ -258,10 +231,10 @@ def candidates(
             k * 8192, -(-n // 64) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(19, ("nf4_held_nn_bf16_128x64x64_16dc28",), (min(tiles_128x64, sms),), ())
+        choice = Choice(17, ("nf4_held_nn_bf16_128x64x64_16dc28",), (min(tiles_128x64, sms),), ())
         yield Candidate(us, choice)
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 20: more rows, pairs
+    # 18: more rows, pairs
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 128 <= 2147483647
@@ -272,10 +245,9 @@ def candidates(
             k * 8192, -(-n // 128) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(20, ("nf4_held_nn_bf16_64x128x64_d33a9e",), (min(tiles_64x128, sms),), ())
+        choice = Choice(18, ("nf4_held_nn_bf16_64x128x64_d33a9e",), (min(tiles_64x128, sms),), ())
         yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 21: more rows, pairs
+    # 19: more rows, pairs
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
@@ -285,9 +257,9 @@ def candidates(
             "nf4_held_nn_bf16_64x64x64_c164bd", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        choice = Choice(21, ("nf4_held_nn_bf16_64x64x64_c164bd",), (min(tiles_64x64, sms),), ())
+        choice = Choice(19, ("nf4_held_nn_bf16_64x64x64_c164bd",), (min(tiles_64x64, sms),), ())
         yield Candidate(us, choice)
-    # 22: more rows, pairs
+    # 20: more rows, pairs
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
@@ -297,9 +269,9 @@ def candidates(
             "nf4_held_nn_bf16_64x64x128_66c2f0", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        choice = Choice(22, ("nf4_held_nn_bf16_64x64x128_66c2f0",), (min(tiles_64x64, sms),), ())
+        choice = Choice(20, ("nf4_held_nn_bf16_64x64x128_66c2f0",), (min(tiles_64x64, sms),), ())
         yield Candidate(us, choice)
-    # 23: more rows, pairs
+    # 21: more rows, pairs
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 64 <= 2147483647
@@ -309,9 +281,22 @@ def candidates(
             "nf4_held_nn_bf16_32x64x128_1c07c0", "wgmma", 1, sms, tiles_32x64, -(-k // 128),
             k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        choice = Choice(23, ("nf4_held_nn_bf16_32x64x128_1c07c0",), (min(tiles_32x64, sms),), ())
+        choice = Choice(21, ("nf4_held_nn_bf16_32x64x128_1c07c0",), (min(tiles_32x64, sms),), ())
         yield Candidate(us, choice)
-    # 24: few rows: the weight streams once, as it is stored
+    # 22: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_32x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nn_bf16_32x128x64_ed299b", "wgmma", 1, sms, tiles_32x128, -(-k // 64),
+            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(22, ("nf4_held_nn_bf16_32x128x64_ed299b",), (min(tiles_32x128, sms),), ())
+        yield Candidate(us, choice)
+    # 23: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
@@ -320,22 +305,22 @@ def candidates(
             "nf4_mma_nn_bf16_8x128x128_f2daf2", "mma", 1, sms, tiles_8x128, -(-k // 128), k * 1024,
             -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(24, ("nf4_mma_nn_bf16_8x128x128_f2daf2",), (tiles_8x128,), ()))
-    # 25: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(23, ("nf4_mma_nn_bf16_8x128x128_f2daf2",), (tiles_8x128,), ()))
+    # 24: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nn_bf16_8x32x256_c33bcd", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(25, ("nf4_mma_nn_bf16_8x32x256_c33bcd",), (tiles_8x32,), ()))
-    # 26: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(24, ("nf4_mma_nn_bf16_8x32x256_c33bcd",), (tiles_8x32,), ()))
+    # 25: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nn_bf16_16x32x256_5760d5", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(26, ("nf4_mma_nn_bf16_16x32x256_5760d5",), (tiles_16x32,), ()))
-    # 27: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(25, ("nf4_mma_nn_bf16_16x32x256_5760d5",), (tiles_16x32,), ()))
+    # 26: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
@@ -344,8 +329,8 @@ def candidates(
             "nf4_mma_nn_bf16_32x32x256_8e7dd0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
             -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(27, ("nf4_mma_nn_bf16_32x32x256_8e7dd0",), (tiles_32x32,), ()))
-    # 28: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(26, ("nf4_mma_nn_bf16_32x32x256_8e7dd0",), (tiles_32x32,), ()))
+    # 27: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
@@ -354,9 +339,8 @@ def candidates(
             "nf4_mma_nn_bf16_32x64x256_8833a0", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
             -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(28, ("nf4_mma_nn_bf16_32x64x256_8833a0",), (tiles_32x64,), ()))
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 29: more rows: the weight as it is stored, by wgmma
+        yield Candidate(us, Choice(27, ("nf4_mma_nn_bf16_32x64x256_8833a0",), (tiles_32x64,), ()))
+    # 28: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
@@ -367,10 +351,10 @@ def candidates(
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            29, ("nf4_wgmma_nn_bf16_64x32x128_059fb2",), (min(tiles_64x32, sms) * 1,), (),
+            28, ("nf4_wgmma_nn_bf16_64x32x128_059fb2",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 30: more rows: the weight as it is stored, by wgmma
+    # 29: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
@@ -381,10 +365,10 @@ def candidates(
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            30, ("nf4_wgmma_nn_bf16_64x64x128_7b65e9",), (min(tiles_64x64, sms) * 1,), (),
+            29, ("nf4_wgmma_nn_bf16_64x64x128_7b65e9",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 31: more rows: the weight as it is stored, by wgmma
+    # 30: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
@@ -396,10 +380,10 @@ def candidates(
             stores,
         )
         choice = Choice(
-            31, ("nf4_wgmma_nn_bf16_128x64x128_d3865f",), (min(tiles_128x64, sms) * 1,), (),
+            30, ("nf4_wgmma_nn_bf16_128x64x128_d3865f",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 32: more rows: the weight as it is stored, by wgmma
+    # 31: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
@@ -411,10 +395,10 @@ def candidates(
             stores,
         )
         choice = Choice(
-            32, ("nf4_wgmma_nn_bf16_128x128x64_40b3f8",), (min(tiles_128x128, sms) * 1,), (),
+            31, ("nf4_wgmma_nn_bf16_128x128x64_40b3f8",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 33: more rows: the weight as it is stored, by wgmma
+    # 32: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
@@ -426,14 +410,15 @@ def candidates(
             stores,
         )
         choice = Choice(
-            33, ("nf4_wgmma_nn_bf16_256x128x64_1a0d09",), (min(tiles_256x128, sms) * 1,), (),
+            32, ("nf4_wgmma_nn_bf16_256x128x64_1a0d09",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = k * -(-n // 64) * 36
     stores_1 = k * -(-n // 64) * 128
     operands_2 = (m + n) * k * 2
     pieces_k_n64 = k * -(-n // 64)
-    # 34: the weight dequantised; many rows, by wgmma
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 33: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -450,12 +435,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            34, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
+            33, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 35: the weight dequantised; many rows, by wgmma
+    # 34: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -472,12 +457,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            35, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
+            34, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 36: the weight dequantised; many rows, by wgmma
+    # 35: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -494,12 +479,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            36, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
+            35, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 37: the weight dequantised; many rows, by wgmma
+    # 36: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -516,11 +501,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            37, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
+            36, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 38: the weight dequantised; many rows, by wgmma
+    # 37: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -537,11 +522,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            38, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
+            37, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 39: the weight dequantised; many rows, by wgmma
+    # 38: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -558,11 +543,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            39, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
+            38, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 40: the weight dequantised; many rows, by mma
+    # 39: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -577,11 +562,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            40, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
+            39, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 41: the weight dequantised; many rows, by mma
+    # 40: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -593,13 +578,13 @@ def candidates(
             stores,
         )
         choice = Choice(
-            41, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
+            40, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + m * -(-k // 8) * 16
     pieces_m_k8 = m * -(-k // 8)
-    # 42: the weight dequantised; A off 16 bytes: copied first
+    # 41: the weight dequantised; A off 16 bytes: copied first
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824 and chunks <= 1 and sms >= 1
@@ -620,12 +605,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            42, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_86d2ac"),
+            41, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-(pieces_k_n64 * 8) // 1024), -(-pieces_m_k8 // 512), min(tiles_128x256, sms) * 1),
             (stores_1, pieces_m_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 43: the weight dequantised; A off 16 bytes: copied first
+    # 42: the weight dequantised; A off 16 bytes: copied first
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824
@@ -646,12 +631,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            43, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f67370"),
+            42, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-(pieces_k_n64 * 8) // 1024), -(-pieces_m_k8 // 512), min(tiles_128x128, sms) * 1),
             (stores_1, pieces_m_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 44: the weight dequantised; A off 16 bytes: copied first
+    # 43: the weight dequantised; A off 16 bytes: copied first
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824
@@ -672,12 +657,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            44, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_2ff8a4"),
+            43, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-(pieces_k_n64 * 8) // 1024), -(-pieces_m_k8 // 512), min(tiles_64x64, sms) * 1),
             (stores_1, pieces_m_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 45: the weight dequantised; everything else: any size, alignment and plan
+    # 44: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -689,7 +674,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            45, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
+            44, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

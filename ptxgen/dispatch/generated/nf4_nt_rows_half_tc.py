@@ -29,10 +29,10 @@ def candidates(
         and align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x16x256_ef712a", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
+            "nf4_pairs_nt_bf16_8x16x256_01d056", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
             -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(0, ("nf4_pairs_nt_bf16_8x16x256_ef712a",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(0, ("nf4_pairs_nt_bf16_8x16x256_01d056",), (tiles_8x16,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 1: few rows, pairs
     if (
@@ -60,10 +60,10 @@ def candidates(
         and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x32x256_6ba505", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_pairs_nt_bf16_8x32x256_4cd140", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(3, ("nf4_pairs_nt_bf16_8x32x256_6ba505",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(3, ("nf4_pairs_nt_bf16_8x32x256_4cd140",), (tiles_8x32,), ()))
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 4: few rows, pairs
     if (
@@ -75,18 +75,8 @@ def candidates(
             -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
         yield Candidate(us, Choice(4, ("nf4_pairs_nt_bf16_8x64x256_217d41",), (tiles_8x64,), ()))
-    # 5: few rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and tiles_8x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_8x64x256_813808", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
-            -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(5, ("nf4_pairs_nt_bf16_8x64x256_813808",), (tiles_8x64,), ()))
     tiles_8x112 = -(-m // 8) * -(-n // 112)
-    # 6: few rows, pairs
+    # 5: few rows, pairs
     if (
         arch in SOME_1
         and align_a >= 16 and tiles_8x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -95,7 +85,17 @@ def candidates(
             "nf4_pairs_nt_bf16_8x112x256_af6b1d", "mma", 1, sms, tiles_8x112, -(-k // 256), k * 896,
             -(-n // 112) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(6, ("nf4_pairs_nt_bf16_8x112x256_af6b1d",), (tiles_8x112,), ()))
+        yield Candidate(us, Choice(5, ("nf4_pairs_nt_bf16_8x112x256_af6b1d",), (tiles_8x112,), ()))
+    # 6: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_8x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_8x112x256_bfcfd1", "mma", 1, sms, tiles_8x112, -(-k // 256), k * 896,
+            -(-n // 112) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(6, ("nf4_pairs_nt_bf16_8x112x256_bfcfd1",), (tiles_8x112,), ()))
     tiles_8x128 = -(-m // 8) * -(-n // 128)
     # 7: few rows, pairs
     if (
@@ -129,18 +129,18 @@ def candidates(
             k * 1024, -(-n // 64) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
         yield Candidate(us, Choice(9, ("nf4_pairs_nt_bf16_16x64x256_104b0c",), (tiles_16x64,), ()))
-    tiles_16x128 = -(-m // 16) * -(-n // 128)
+    tiles_16x112 = -(-m // 16) * -(-n // 112)
     # 10: few rows, pairs
     if (
         arch in SOME_1
-        and align_a >= 16 and tiles_16x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+        and align_a >= 16 and tiles_16x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_16x128x256_2f5bd5", "mma", 1, sms, tiles_16x128, -(-k // 256),
-            k * 2048, -(-n // 128) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands,
+            "nf4_pairs_nt_bf16_16x112x256_5b3550", "mma", 1, sms, tiles_16x112, -(-k // 256),
+            k * 1792, -(-n // 112) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(10, ("nf4_pairs_nt_bf16_16x128x256_2f5bd5",), (tiles_16x128,), ())
+        choice = Choice(10, ("nf4_pairs_nt_bf16_16x112x256_5b3550",), (tiles_16x112,), ())
         yield Candidate(us, choice)
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 11: few rows, pairs
@@ -171,11 +171,11 @@ def candidates(
         and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_32x128x256_e158ad", "mma", 1, sms, tiles_32x128, -(-k // 256),
+            "nf4_pairs_nt_bf16_32x128x256_ddd679", "mma", 1, sms, tiles_32x128, -(-k // 256),
             k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(13, ("nf4_pairs_nt_bf16_32x128x256_e158ad",), (tiles_32x128,), ())
+        choice = Choice(13, ("nf4_pairs_nt_bf16_32x128x256_ddd679",), (tiles_32x128,), ())
         yield Candidate(us, choice)
     # 14: few rows, pairs
     if (
@@ -183,14 +183,36 @@ def candidates(
         and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_32x128x256_519795", "mma", 1, sms, tiles_32x128, -(-k // 256),
+            "nf4_pairs_nt_bf16_32x128x256_26f511", "mma", 1, sms, tiles_32x128, -(-k // 256),
             k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(14, ("nf4_pairs_nt_bf16_32x128x256_519795",), (tiles_32x128,), ())
+        choice = Choice(14, ("nf4_pairs_nt_bf16_32x128x256_26f511",), (tiles_32x128,), ())
         yield Candidate(us, choice)
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    # 15: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_64x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_64x32x256_f25a15", "mma", 1, sms, tiles_64x32, -(-k // 256),
+            k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(15, ("nf4_pairs_nt_bf16_64x32x256_f25a15",), (tiles_64x32,), ()))
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 16: few rows, pairs
+    if (
+        arch in SOME_1
+        and align_a >= 16 and tiles_64x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_64x64x256_950e64", "mma", 1, sms, tiles_64x64, -(-k // 256),
+            k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(16, ("nf4_pairs_nt_bf16_64x64x256_950e64",), (tiles_64x64,), ()))
     tiles_256x128 = -(-m // 256) * -(-n // 128)
-    # 15: more rows, pairs
+    # 17: more rows, pairs
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
@@ -201,35 +223,7 @@ def candidates(
             k * 32768, -(-n // 128) * (m * k * 2) + -(-m // 256) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(15, ("nf4_held_nt_bf16_256x128x64_056407",), (min(tiles_256x128, sms),), ())
-        yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 16: more rows, pairs
-    if (
-        arch in SOME_2
-        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_128x128x64_90ccf0", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(16, ("nf4_held_nt_bf16_128x128x64_90ccf0",), (min(tiles_128x128, sms),), ())
-        yield Candidate(us, choice)
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 17: more rows, pairs
-    if (
-        arch in SOME_2
-        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_128x256x64_ace71e", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768, -(-n // 256) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(17, ("nf4_held_nt_bf16_128x256x64_ace71e",), (min(tiles_128x256, sms),), ())
+        choice = Choice(17, ("nf4_held_nt_bf16_256x128x64_056407",), (min(tiles_256x128, sms),), ())
         yield Candidate(us, choice)
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 18: more rows, pairs
@@ -245,6 +239,7 @@ def candidates(
         )
         choice = Choice(18, ("nf4_held_nt_bf16_192x128x64_0dc984",), (min(tiles_192x128, sms),), ())
         yield Candidate(us, choice)
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 19: more rows, pairs
     if (
         arch in SOME_2
@@ -252,11 +247,11 @@ def candidates(
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
         us = time(
-            "nf4_held_nt_bf16_128x128x64_936d6f", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
+            "nf4_held_nt_bf16_128x128x64_90ccf0", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
             k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(19, ("nf4_held_nt_bf16_128x128x64_936d6f",), (min(tiles_128x128, sms),), ())
+        choice = Choice(19, ("nf4_held_nt_bf16_128x128x64_90ccf0",), (min(tiles_128x128, sms),), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 20: more rows, pairs
@@ -286,7 +281,6 @@ def candidates(
         )
         choice = Choice(21, ("nf4_held_nt_bf16_64x128x64_de8f89",), (min(tiles_64x128, sms),), ())
         yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 22: more rows, pairs
     if (
         arch in SOME_2
@@ -323,36 +317,49 @@ def candidates(
         )
         choice = Choice(24, ("nf4_held_nt_bf16_32x64x128_6649f0",), (min(tiles_32x64, sms),), ())
         yield Candidate(us, choice)
-    # 25: few rows: the weight streams once, as it is stored
+    # 25: more rows, pairs
+    if (
+        arch in SOME_2
+        and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 128 <= 2147483647
+        and k + 64 <= 2147483647 and tiles_32x128 + sms <= 4294967295
+    ):
+        us = time(
+            "nf4_held_nt_bf16_32x128x64_522f2e", "wgmma", 1, sms, tiles_32x128, -(-k // 64),
+            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(25, ("nf4_held_nt_bf16_32x128x64_522f2e",), (min(tiles_32x128, sms),), ())
+        yield Candidate(us, choice)
+    # 26: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_8x16x256_da69e6", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
             -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(25, ("nf4_mma_nt_bf16_8x16x256_da69e6",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(26, ("nf4_mma_nt_bf16_8x16x256_da69e6",), (tiles_8x16,), ()))
     tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 26: few rows: the weight streams once, as it is stored
+    # 27: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_16x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_16x16x256_ad3b9b", "mma", 1, sms, tiles_16x16, -(-k // 256), k * 256,
             -(-n // 16) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(26, ("nf4_mma_nt_bf16_16x16x256_ad3b9b",), (tiles_16x16,), ()))
-    # 27: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(27, ("nf4_mma_nt_bf16_16x16x256_ad3b9b",), (tiles_16x16,), ()))
+    # 28: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_8x32x256_f5a486", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(27, ("nf4_mma_nt_bf16_8x32x256_f5a486",), (tiles_8x32,), ()))
-    # 28: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(28, ("nf4_mma_nt_bf16_8x32x256_f5a486",), (tiles_8x32,), ()))
+    # 29: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_16x32x256_89461c", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(28, ("nf4_mma_nt_bf16_16x32x256_89461c",), (tiles_16x32,), ()))
-    # 29: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(29, ("nf4_mma_nt_bf16_16x32x256_89461c",), (tiles_16x32,), ()))
+    # 30: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
@@ -361,8 +368,8 @@ def candidates(
             "nf4_mma_nt_bf16_32x32x256_44cce0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
             -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(29, ("nf4_mma_nt_bf16_32x32x256_44cce0",), (tiles_32x32,), ()))
-    # 30: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(30, ("nf4_mma_nt_bf16_32x32x256_44cce0",), (tiles_32x32,), ()))
+    # 31: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
@@ -371,9 +378,8 @@ def candidates(
             "nf4_mma_nt_bf16_32x64x256_d8f5aa", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
             -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(30, ("nf4_mma_nt_bf16_32x64x256_d8f5aa",), (tiles_32x64,), ()))
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 31: more rows: the weight as it is stored, by wgmma
+        yield Candidate(us, Choice(31, ("nf4_mma_nt_bf16_32x64x256_d8f5aa",), (tiles_32x64,), ()))
+    # 32: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
@@ -384,10 +390,10 @@ def candidates(
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            31, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
+            32, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 32: more rows: the weight as it is stored, by wgmma
+    # 33: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
@@ -398,10 +404,10 @@ def candidates(
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            32, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
+            33, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 33: more rows: the weight as it is stored, by wgmma
+    # 34: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
@@ -413,10 +419,10 @@ def candidates(
             stores,
         )
         choice = Choice(
-            33, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
+            34, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 34: more rows: the weight as it is stored, by wgmma
+    # 35: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
@@ -428,10 +434,10 @@ def candidates(
             stores,
         )
         choice = Choice(
-            34, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
+            35, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 35: more rows: the weight as it is stored, by wgmma
+    # 36: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
@@ -443,14 +449,15 @@ def candidates(
             stores,
         )
         choice = Choice(
-            35, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
+            36, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = n * -(-k // 64) * 36
     stores_1 = n * -(-k // 64) * 128
     operands_2 = (m + n) * k * 2
     pieces_n_k64 = n * -(-k // 64)
-    # 36: the weight dequantised; many rows, by wgmma
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    # 37: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -467,12 +474,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            36, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
+            37, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 37: the weight dequantised; many rows, by wgmma
+    # 38: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -489,12 +496,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            37, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
+            38, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 38: the weight dequantised; many rows, by wgmma
+    # 39: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -511,12 +518,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            38, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
+            39, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 39: the weight dequantised; many rows, by wgmma
+    # 40: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -533,11 +540,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            39, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
+            40, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 40: the weight dequantised; many rows, by wgmma
+    # 41: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -554,11 +561,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            40, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
+            41, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 41: the weight dequantised; many rows, by wgmma
+    # 42: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -575,11 +582,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            41, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
+            42, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 42: the weight dequantised; many rows, by mma
+    # 43: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -594,11 +601,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            42, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
+            43, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 43: the weight dequantised; many rows, by mma
+    # 44: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -610,11 +617,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            43, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
+            44, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 44: the weight dequantised; everything else: any size, alignment and plan
+    # 45: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -626,7 +633,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            44, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
+            45, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

@@ -239,7 +239,8 @@ class Nf4PtxSpec(KernelSpec):
 class Nf4MmaSpec(Nf4PtxSpec):
     """The same with chains in f64 on tensor cores, where a step of theirs is an fma of f64.
 
-    The lanes of a warp are 8 by 4: it computes 8 ``tm`` rows by 4 ``tn`` columns.
+    The lanes of a warp are 8 by 4: it computes 8 ``tm`` rows by 4 ``tn`` columns. Where rows of A
+    are loaded 16 bytes at a time (``align_a``), lanes exchange what they need of them.
     """
 
     bm: int = 64
@@ -256,12 +257,18 @@ class Nf4MmaSpec(Nf4PtxSpec):
         super().__post_init__()
         check(self.contract == WIDE, self.name, "contract", self.contract, WIDE)
         check(self.tm in (2, 4, 8), self.name, "tm", self.tm, (2, 4, 8))
-        check(self.align_a == 4, self.name, "align_a", self.align_a, 4)
+        vectors = self.align_a == 16
+        check(self.ahead >= 2 or not vectors, self.name, "ahead", self.ahead, ">= 2")
         check(self.min_arch == "sm_90", self.name, "min_arch", self.min_arch, "sm_90")
 
     @property
     def label(self) -> str:
         return f"{super().label}_mma"
+
+    @property
+    def requires(self) -> Expr:
+        whole = self.align_a == 16 and self.layout == "NN"  # vectors of k's; else K is in blocks
+        return all_of((super().requires, (K % 16).eq(0))) if whole else super().requires
 
     def runs_on(self, arch: str) -> bool:
         """Only where the bits of these tensor cores were measured: on sm_90."""

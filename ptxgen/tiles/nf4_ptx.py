@@ -80,9 +80,23 @@ def wide_routes(layout: str) -> tuple[Route, ...]:
         Nf4MmaSpec(layout, bm, tm, tn, warps, look_up=look_up, ahead=ahead)
         for (bm, tm, tn, warps), ahead, look_up in _WIDE[layout]
     )
+    tried = (
+        Nf4MmaSpec(layout, bm, tm, tn, warps, look_up="shuffle", ahead=ahead, align_a=16)
+        for (bm, tm, tn, warps), ahead in (
+            ((16, 2, 2, 2), 4),
+            ((16, 2, 2, 2), 8),
+            ((16, 2, 2, 1), 8),
+            ((16, 2, 4, 1), 4),
+            ((16, 2, 4, 2), 4),
+            ((16, 2, 8, 2), 4),
+            ((32, 4, 8, 4), 2),
+            ((32, 4, 4, 2), 4),
+        )
+    )
     aligned = NAMED["nf4_gemm_f64" if layout == "NT" else "nf4_dgrad_f64"]
     return (
         *regimes.routes(tensor, "sums in f64 on tensor cores", *then),
+        *regimes.routes(tried, "sums in f64 on tensor cores, vectors", *then),
         *regimes.routes((aligned,), "sums in f64 on FMA units", *then),
         *regimes.routes((replace(aligned, align_a=4),), "everything else: any alignment", *then),
     )

@@ -83,6 +83,8 @@ def pairs(layout: str, dtype: str) -> tuple[Nf4PairsSpec, ...]:
             kernel(8, 112, 7, 7, 6, 2),
             kernel(8, 112, 7, 7, 6, 4),
             kernel(8, 128, 8, 8, 6, 2),
+            kernel(8, 128, 4, 8, 6, 2),
+            kernel(16, 128, 4, 8, 5, 2),
             kernel(16, 32, 2, 4, 8, 2),
             kernel(16, 64, 4, 4, 6, 2),
             kernel(16, 112, 7, 7, 5, 2),

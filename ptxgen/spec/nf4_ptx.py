@@ -117,6 +117,11 @@ class Nf4PtxSpec(KernelSpec):
         return "fma64" if self.accumulator == "f64" else "fma"
 
     @property
+    def unit(self) -> int:
+        """What K is a multiple of."""
+        return 1
+
+    @property
     def tn_taken(self) -> tuple[int, ...]:
         """What ``tn`` may be: in layout NN whole words of codes."""
         return (1, 2, 4, 8) if self.layout == "NT" else (4, 8)
@@ -203,6 +208,8 @@ class Nf4PtxSpec(KernelSpec):
             terms.append(ALIGN_A >= 16)
         if self.split:
             terms.append(PARTIAL_SUMS * 4 <= WORKSPACE_MAX)
+        if self.unit > 1:
+            terms.append((K % self.unit).eq(0))
         return all_of(terms)
 
     @property
@@ -265,11 +272,6 @@ class Nf4MmaSpec(Nf4PtxSpec):
     def label(self) -> str:
         return f"{super().label}_mma"
 
-    @property
-    def requires(self) -> Expr:
-        whole = self.align_a == 16 and self.layout == "NN"  # vectors of k's; else K is in blocks
-        return all_of((super().requires, (K % 16).eq(0))) if whole else super().requires
-
     def runs_on(self, arch: str) -> bool:
         """Only where the bits of these tensor cores were measured: on sm_90."""
         return arch == self.min_arch
@@ -277,6 +279,11 @@ class Nf4MmaSpec(Nf4PtxSpec):
     @property
     def multiplier(self) -> str:
         return "mma64"
+
+    @property
+    def unit(self) -> int:
+        # Of a product it is whole blocks anyway.
+        return 16 if self.align_a == 16 and self.layout == "NN" else 1
 
     @property
     def tn_taken(self) -> tuple[int, ...]:

@@ -84,6 +84,16 @@ class Nf4HeldSpec(Ring, Nf4GemmSpec):
         return min(held // 8 * 8, 88)
 
     @property
+    def table_bytes(self) -> int:
+        """Bytes of the table."""
+        return TABLE
+
+    @property
+    def strips(self) -> int:
+        """Times 16 columns of a warp."""
+        return self.fragments
+
+    @property
     def rows(self) -> int:
         """Rows of the weight in a stage."""
         return self.bn if self.along_k else self.bk

@@ -109,6 +109,11 @@ class Nf4PairsSpec(Nf4GemmSpec):
         return "mma"
 
     @property
+    def table_bytes(self) -> int:
+        """Bytes of the table."""
+        return TABLE
+
+    @property
     def strips(self) -> int:
         """Times 16 columns of a warp."""
         return self.bn // (16 * self.warps)

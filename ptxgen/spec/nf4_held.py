@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
@@ -13,8 +11,7 @@ from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, CHUNKS, MEANINGS, matrix
-from ptxgen.spec.nf4_packed import INDICES, LAYOUTS, Nf4GemmSpec
-from ptxgen.spec.nf4_pairs import TABLE
+from ptxgen.spec.nf4_table import TABLE, Nf4TableSpec
 from ptxgen.spec.wgmma import COORDINATE_MAX, WARPGROUP, Operand, Ring
 
 
@@ -31,7 +28,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Nf4HeldSpec(Ring, Nf4GemmSpec):
+class Nf4HeldSpec(Ring, Nf4TableSpec):
     """A product by wgmma whose rows of the instruction are columns of an NF4 weight."""
 
     layout: str
@@ -62,12 +59,12 @@ class Nf4HeldSpec(Ring, Nf4GemmSpec):
 
     def __post_init__(self) -> None:
         name = self.name
-        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
         check(self.dtype in TIERS["tc"], name, "dtype", self.dtype, TIERS["tc"])
         check(self.bm % 16 == 0 and self.bm <= 256, name, "bm", self.bm, 256)
         check(self.bk % 64 == 0, name, "bk", self.bk, 64)
         check(self.lag <= self.stages - 2, name, "lag", self.lag, self.stages - 2)
         self.check_ring(self.accumulators)
+        self.check_table()
 
     # -- derived --------------------------------------------------------------
     @property
@@ -84,34 +81,9 @@ class Nf4HeldSpec(Ring, Nf4GemmSpec):
         return min(held // 8 * 8, 88)
 
     @property
-    def table_bytes(self) -> int:
-        """Bytes of the table."""
-        return TABLE
-
-    @property
     def strips(self) -> int:
         """Times 16 columns of a warp."""
         return self.fragments
-
-    @property
-    def rows(self) -> int:
-        """Rows of the weight in a stage."""
-        return self.bn if self.along_k else self.bk
-
-    @property
-    def parts(self) -> int:
-        """Vectors of 16 bytes of such a row."""
-        return (self.bk if self.along_k else self.bn) // INDICES
-
-    @property
-    def pitch(self) -> int:
-        """Bytes from row to row: an odd number of vectors, so that rows lie in different banks."""
-        return 16 * (self.parts | 1)
-
-    @property
-    def scale_parts(self) -> int:
-        """Scales of such a row."""
-        return max((self.bk if self.along_k else self.bn) // self.scale_block, 1)
 
     @property
     def divided(self) -> tuple[str, int]:
@@ -125,8 +97,7 @@ class Nf4HeldSpec(Ring, Nf4GemmSpec):
     @property
     def b(self) -> Any:
         """The indices and scales."""
-        size = self.rows * (self.pitch + 4 * self.scale_parts)
-        return Tile(-(-size // 1024) * 1024)
+        return Tile(-(-self.weight_bytes // 1024) * 1024)
 
     @property
     def accumulators(self) -> int:
@@ -159,10 +130,6 @@ class Nf4HeldSpec(Ring, Nf4GemmSpec):
     @property
     def grid(self) -> Expr:
         return minimum(self.tiles, self.at_once)
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        return MappingProxyType({**super().context, "held_spec": sys.modules[__name__]})
 
     @property
     def abi(self) -> Abi:

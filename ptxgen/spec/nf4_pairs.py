@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
@@ -14,15 +12,13 @@ from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS
 from ptxgen.spec.mma import VECTOR, MmaSide
-from ptxgen.spec.nf4_packed import INDICES, LAYOUTS, Nf4GemmSpec
+from ptxgen.spec.nf4_table import TABLE, Nf4TableSpec
 
 SPLITS = ("none", "serial")
-TABLE = 1 << 16
-"""Bytes of the table of pairs: 256 bytes for each byte of two indices."""
 
 
 @dataclass(frozen=True)
-class Nf4PairsSpec(Nf4GemmSpec):
+class Nf4PairsSpec(Nf4TableSpec):
     """A kernel of products whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
 
     A CTA of ``warps`` warps side by side that multiply, and ``helpers`` that copy operands,
@@ -65,7 +61,6 @@ class Nf4PairsSpec(Nf4GemmSpec):
             check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
         name = self.name
         for what, legal in (
-            ("layout", LAYOUTS),
             ("dtype", TIERS["tc"]),
             ("split", SPLITS),
             ("stream", ("", "b")),
@@ -77,19 +72,24 @@ class Nf4PairsSpec(Nf4GemmSpec):
         for what, unit in (("bk", self.block), ("bm", 8)):
             check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
         check(self.bn % (16 * self.warps) == 0, name, "16 * warps divides bn", self.bn, 16)
-        if not self.along_k:
-            check(self.strips in (1, 2, 4), name, "strips of a warp", self.strips, (1, 2, 4))
-            whole = self.bn % self.scale_block == 0 or self.scale_block % self.bn == 0
-            check(whole and self.bn % INDICES == 0, name, "whole blocks", self.bn, "a block")
+        self.check_table()
         threads = self.helpers * WARP
-        check(self.rows * self.parts % threads == 0, name, "vectors", threads, self.rows)
-        check(threads % self.parts == 0, name, "rows of B at once", threads, self.parts)
         check(threads % self.side("a").vectors == 0, name, "rows of A at once", threads, self.bk)
         arch = ARCHITECTURES[self.min_arch]
         for what, needed, there in (
             ("threads", self.threads, arch.threads_per_cta),
+            (f"shared memory on {arch.name}, bytes", self.shared_bytes, arch.shared_per_cta),
         ):
             check(needed <= there, name, what, needed, there)
+        slim = self.side("a").fragments
+        needed = (2 if self.split == "serial" else 1) * 4 * self.strips * slim
+        needed += self.buffers * 2 * slim + self.ahead * 8 * self.strips
+        needed += 36 * self.strips if self.along_k else 64
+        available = min(
+            arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
+        )
+        what = "registers per thread (accumulators, fragments, codes, indices, addresses)"
+        check(needed <= available, name, what, needed, available)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -109,11 +109,6 @@ class Nf4PairsSpec(Nf4GemmSpec):
         return "mma"
 
     @property
-    def table_bytes(self) -> int:
-        """Bytes of the table."""
-        return TABLE
-
-    @property
     def strips(self) -> int:
         """Times 16 columns of a warp."""
         return self.bn // (16 * self.warps)
@@ -124,30 +119,9 @@ class Nf4PairsSpec(Nf4GemmSpec):
         return 1 << self.ahead.bit_length()
 
     @property
-    def rows(self) -> int:
-        """Rows of the weight in a stage."""
-        return self.bn if self.along_k else self.bk
-
-    @property
-    def parts(self) -> int:
-        """Vectors of 16 bytes of such a row."""
-        return (self.bk if self.along_k else self.bn) // INDICES
-
-    @property
-    def pitch(self) -> int:
-        """Bytes from row to row: an odd number of vectors, so that rows lie in different banks."""
-        return 16 * (self.parts | 1)
-
-    @property
-    def scale_parts(self) -> int:
-        """Scales of such a row."""
-        return max((self.bk if self.along_k else self.bn) // self.scale_block, 1)
-
-    @property
     def stage_bytes(self) -> int:
         """A, indices, scales."""
-        scales = 4 * self.rows * self.scale_parts
-        return -(-(self.side("a").nbytes + self.rows * self.pitch + scales) // 128) * 128
+        return -(-(self.side("a").nbytes + self.weight_bytes) // 128) * 128
 
     def side(self, x: str) -> MmaSide:
         """The operand "a", as it lies in shared memory."""
@@ -162,10 +136,6 @@ class Nf4PairsSpec(Nf4GemmSpec):
             wide=False,
             warp=self.bm,
         )
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        return MappingProxyType({**super().context, "pairs": sys.modules[__name__]})
 
     @property
     def exchange_pitch(self) -> int:

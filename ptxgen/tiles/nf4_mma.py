@@ -70,7 +70,7 @@ def pairs(layout: str, dtype: str) -> tuple[Nf4PairsSpec, ...]:
         bm: int, bn: int, warps: int, helpers: int, stages: int, ahead: int = 1, bk: int = 256
     ) -> Nf4PairsSpec:
         return Nf4PairsSpec(
-            layout, bm, bn, bk, warps, helpers, stages, ahead, split="serial", dtype=dtype
+            layout, bm, bn, bk, warps, helpers, stages, ahead, split="serial", dtype=dtype, min_arch="sm_90"
         )
 
     if layout == "NT":
@@ -91,7 +91,6 @@ def pairs(layout: str, dtype: str) -> tuple[Nf4PairsSpec, ...]:
             kernel(32, 32, 2, 4, 6, 2),
             kernel(32, 64, 4, 4, 5, 2),
             kernel(32, 128, 8, 8, 4, 2),
-            kernel(32, 128, 4, 8, 4, 2),
             kernel(64, 32, 2, 4, 4, 2),
             kernel(64, 64, 4, 4, 3, 2),
         )

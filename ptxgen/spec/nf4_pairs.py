@@ -83,7 +83,7 @@ class Nf4PairsSpec(Nf4TableSpec):
             check(needed <= there, name, what, needed, there)
         slim = self.side("a").fragments
         needed = (2 if self.split == "serial" else 1) * 4 * self.strips * slim
-        needed += self.buffers * 2 * slim + (self.ahead * 8 + 4) * self.strips + 24
+        needed += self.buffers * 2 * slim + (self.ahead * 8 + 4) * self.strips + 16
         available = min(
             arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
         )

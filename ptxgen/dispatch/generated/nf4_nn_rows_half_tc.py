@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_2 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_1 = frozenset(("sm_90",))
+SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
@@ -29,62 +29,62 @@ def candidates(
         and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_8x32x256_f25671", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_pairs_nn_bf16_8x32x256_e2f3ac", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(0, ("nf4_pairs_nn_bf16_8x32x256_f25671",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(0, ("nf4_pairs_nn_bf16_8x32x256_e2f3ac",), (tiles_8x32,), ()))
     # 1: few rows, pairs
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_8x32x256_f0a821", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_pairs_nn_bf16_8x32x256_dbaf9b", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(1, ("nf4_pairs_nn_bf16_8x32x256_f0a821",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(1, ("nf4_pairs_nn_bf16_8x32x256_dbaf9b",), (tiles_8x32,), ()))
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 2: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_8x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_8x64x256_820727", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
+            "nf4_pairs_nn_bf16_8x64x256_496201", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
             -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(2, ("nf4_pairs_nn_bf16_8x64x256_820727",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(2, ("nf4_pairs_nn_bf16_8x64x256_496201",), (tiles_8x64,), ()))
     tiles_8x128 = -(-m // 8) * -(-n // 128)
     # 3: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_8x128x256_51ee68", "mma", 1, sms, tiles_8x128, -(-k // 256),
+            "nf4_pairs_nn_bf16_8x128x256_8506e5", "mma", 1, sms, tiles_8x128, -(-k // 256),
             k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(3, ("nf4_pairs_nn_bf16_8x128x256_51ee68",), (tiles_8x128,), ()))
+        yield Candidate(us, Choice(3, ("nf4_pairs_nn_bf16_8x128x256_8506e5",), (tiles_8x128,), ()))
     # 4: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_8x128x256_fa1b64", "mma", 1, sms, tiles_8x128, -(-k // 256),
+            "nf4_pairs_nn_bf16_8x128x256_2c79b8", "mma", 1, sms, tiles_8x128, -(-k // 256),
             k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(4, ("nf4_pairs_nn_bf16_8x128x256_fa1b64",), (tiles_8x128,), ()))
+        yield Candidate(us, Choice(4, ("nf4_pairs_nn_bf16_8x128x256_2c79b8",), (tiles_8x128,), ()))
     # 5: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_8x128x128_127e97", "mma", 1, sms, tiles_8x128, -(-k // 128),
+            "nf4_pairs_nn_bf16_8x128x128_75601a", "mma", 1, sms, tiles_8x128, -(-k // 128),
             k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(5, ("nf4_pairs_nn_bf16_8x128x128_127e97",), (tiles_8x128,), ()))
+        yield Candidate(us, Choice(5, ("nf4_pairs_nn_bf16_8x128x128_75601a",), (tiles_8x128,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 6: few rows, pairs
     if (
@@ -92,95 +92,95 @@ def candidates(
         and align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_16x32x256_e173a1", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
+            "nf4_pairs_nn_bf16_16x32x256_65effa", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(6, ("nf4_pairs_nn_bf16_16x32x256_e173a1",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(6, ("nf4_pairs_nn_bf16_16x32x256_65effa",), (tiles_16x32,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 7: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_16x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_16x64x256_76328b", "mma", 1, sms, tiles_16x64, -(-k // 256),
+            "nf4_pairs_nn_bf16_16x64x256_6776f8", "mma", 1, sms, tiles_16x64, -(-k // 256),
             k * 1024, -(-n // 64) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(7, ("nf4_pairs_nn_bf16_16x64x256_76328b",), (tiles_16x64,), ()))
+        yield Candidate(us, Choice(7, ("nf4_pairs_nn_bf16_16x64x256_6776f8",), (tiles_16x64,), ()))
     tiles_16x128 = -(-m // 16) * -(-n // 128)
     # 8: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_16x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_16x128x256_d01cff", "mma", 1, sms, tiles_16x128, -(-k // 256),
+            "nf4_pairs_nn_bf16_16x128x256_0693e9", "mma", 1, sms, tiles_16x128, -(-k // 256),
             k * 2048, -(-n // 128) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(8, ("nf4_pairs_nn_bf16_16x128x256_d01cff",), (tiles_16x128,), ())
+        choice = Choice(8, ("nf4_pairs_nn_bf16_16x128x256_0693e9",), (tiles_16x128,), ())
         yield Candidate(us, choice)
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 9: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_32x32x256_f8e190", "mma", 1, sms, tiles_32x32, -(-k // 256),
+            "nf4_pairs_nn_bf16_32x32x256_652fcd", "mma", 1, sms, tiles_32x32, -(-k // 256),
             k * 1024, -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(9, ("nf4_pairs_nn_bf16_32x32x256_f8e190",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(9, ("nf4_pairs_nn_bf16_32x32x256_652fcd",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 10: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_32x64x256_cce65d", "mma", 1, sms, tiles_32x64, -(-k // 256),
+            "nf4_pairs_nn_bf16_32x64x256_0fe6de", "mma", 1, sms, tiles_32x64, -(-k // 256),
             k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(10, ("nf4_pairs_nn_bf16_32x64x256_cce65d",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(10, ("nf4_pairs_nn_bf16_32x64x256_0fe6de",), (tiles_32x64,), ()))
     tiles_32x128 = -(-m // 32) * -(-n // 128)
     # 11: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_32x128x256_8d617c", "mma", 1, sms, tiles_32x128, -(-k // 256),
+            "nf4_pairs_nn_bf16_32x128x256_fda4f8", "mma", 1, sms, tiles_32x128, -(-k // 256),
             k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(11, ("nf4_pairs_nn_bf16_32x128x256_8d617c",), (tiles_32x128,), ())
+        choice = Choice(11, ("nf4_pairs_nn_bf16_32x128x256_fda4f8",), (tiles_32x128,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     # 12: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_64x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_64x32x256_d1387b", "mma", 1, sms, tiles_64x32, -(-k // 256),
+            "nf4_pairs_nn_bf16_64x32x256_9e8a01", "mma", 1, sms, tiles_64x32, -(-k // 256),
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(12, ("nf4_pairs_nn_bf16_64x32x256_d1387b",), (tiles_64x32,), ()))
+        yield Candidate(us, Choice(12, ("nf4_pairs_nn_bf16_64x32x256_9e8a01",), (tiles_64x32,), ()))
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 13: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_64x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_64x64x256_c2fb1c", "mma", 1, sms, tiles_64x64, -(-k // 256),
+            "nf4_pairs_nn_bf16_64x64x256_3a4749", "mma", 1, sms, tiles_64x64, -(-k // 256),
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(13, ("nf4_pairs_nn_bf16_64x64x256_c2fb1c",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(13, ("nf4_pairs_nn_bf16_64x64x256_3a4749",), (tiles_64x64,), ()))
     tiles_256x128 = -(-m // 256) * -(-n // 128)
     # 14: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
     ):
@@ -194,7 +194,7 @@ def candidates(
     tiles_192x128 = -(-m // 192) * -(-n // 128)
     # 15: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 192 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
     ):
@@ -208,7 +208,7 @@ def candidates(
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 16: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
@@ -222,7 +222,7 @@ def candidates(
     tiles_128x64 = -(-m // 128) * -(-n // 64)
     # 17: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
     ):
@@ -236,7 +236,7 @@ def candidates(
     tiles_64x128 = -(-m // 64) * -(-n // 128)
     # 18: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
     ):
@@ -249,7 +249,7 @@ def candidates(
         yield Candidate(us, choice)
     # 19: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
@@ -261,7 +261,7 @@ def candidates(
         yield Candidate(us, choice)
     # 20: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
@@ -273,7 +273,7 @@ def candidates(
         yield Candidate(us, choice)
     # 21: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_32x64 + sms <= 4294967295
     ):
@@ -285,7 +285,7 @@ def candidates(
         yield Candidate(us, choice)
     # 22: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_32x128 + sms <= 4294967295
     ):
@@ -298,7 +298,7 @@ def candidates(
         yield Candidate(us, choice)
     # 23: few rows: the weight streams once, as it is stored
     if (
-        arch in SOME_0
+        arch in SOME_2
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
@@ -322,7 +322,7 @@ def candidates(
         yield Candidate(us, Choice(25, ("nf4_mma_nn_bf16_16x32x256_5760d5",), (tiles_16x32,), ()))
     # 26: few rows: the weight streams once, as it is stored
     if (
-        arch in SOME_0
+        arch in SOME_2
         and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
@@ -332,7 +332,7 @@ def candidates(
         yield Candidate(us, Choice(26, ("nf4_mma_nn_bf16_32x32x256_8e7dd0",), (tiles_32x32,), ()))
     # 27: few rows: the weight streams once, as it is stored
     if (
-        arch in SOME_0
+        arch in SOME_2
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
@@ -342,7 +342,7 @@ def candidates(
         yield Candidate(us, Choice(27, ("nf4_mma_nn_bf16_32x64x256_8833a0",), (tiles_32x64,), ()))
     # 28: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
         and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
     ):
@@ -356,7 +356,7 @@ def candidates(
         yield Candidate(us, choice)
     # 29: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
@@ -370,7 +370,7 @@ def candidates(
         yield Candidate(us, choice)
     # 30: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_128x64 + sms <= 4294967295
     ):
@@ -385,7 +385,7 @@ def candidates(
         yield Candidate(us, choice)
     # 31: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
@@ -400,7 +400,7 @@ def candidates(
         yield Candidate(us, choice)
     # 32: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
     ):
@@ -420,7 +420,7 @@ def candidates(
     tiles_128x256 = -(-m // 128) * -(-n // 256)
     # 33: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295
@@ -442,7 +442,7 @@ def candidates(
     tiles_256x256 = -(-m // 256) * -(-n // 256)
     # 34: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
         and m + 256 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x256 + sms // 2 <= 4294967295
@@ -464,7 +464,7 @@ def candidates(
     tiles_128x224 = -(-m // 128) * -(-n // 224)
     # 35: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 224 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x224 + sms <= 4294967295
@@ -486,7 +486,7 @@ def candidates(
     tiles_256x160 = -(-m // 256) * -(-n // 160)
     # 36: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 2 and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x160 + sms // 2 <= 4294967295
@@ -507,7 +507,7 @@ def candidates(
         yield Candidate(us, choice)
     # 37: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295
@@ -528,7 +528,7 @@ def candidates(
         yield Candidate(us, choice)
     # 38: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295
@@ -586,7 +586,7 @@ def candidates(
     pieces_m_k8 = m * -(-k // 8)
     # 41: the weight dequantised; A off 16 bytes: copied first
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295
@@ -612,7 +612,7 @@ def candidates(
         yield Candidate(us, choice)
     # 42: the weight dequantised; A off 16 bytes: copied first
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
@@ -638,7 +638,7 @@ def candidates(
         yield Candidate(us, choice)
     # 43: the weight dequantised; A off 16 bytes: copied first
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_2 = frozenset(("sm_90",))
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_1 = frozenset(("sm_90",))
+SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
@@ -29,10 +29,10 @@ def candidates(
         and align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x16x256_01d056", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
+            "nf4_pairs_nt_bf16_8x16x256_329375", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
             -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(0, ("nf4_pairs_nt_bf16_8x16x256_01d056",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(0, ("nf4_pairs_nt_bf16_8x16x256_329375",), (tiles_8x16,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
     # 1: few rows, pairs
     if (
@@ -40,204 +40,192 @@ def candidates(
         and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x32x256_c47cb7", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_pairs_nt_bf16_8x32x256_4553d4", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(1, ("nf4_pairs_nt_bf16_8x32x256_c47cb7",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(1, ("nf4_pairs_nt_bf16_8x32x256_4553d4",), (tiles_8x32,), ()))
     # 2: few rows, pairs
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x32x256_59a65f", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_pairs_nt_bf16_8x32x256_4c7975", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(2, ("nf4_pairs_nt_bf16_8x32x256_59a65f",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(2, ("nf4_pairs_nt_bf16_8x32x256_4c7975",), (tiles_8x32,), ()))
     # 3: few rows, pairs
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x32x256_4cd140", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_pairs_nt_bf16_8x32x256_919b42", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(3, ("nf4_pairs_nt_bf16_8x32x256_4cd140",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(3, ("nf4_pairs_nt_bf16_8x32x256_919b42",), (tiles_8x32,), ()))
     tiles_8x64 = -(-m // 8) * -(-n // 64)
     # 4: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_8x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x64x256_217d41", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
+            "nf4_pairs_nt_bf16_8x64x256_90ede8", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
             -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(4, ("nf4_pairs_nt_bf16_8x64x256_217d41",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(4, ("nf4_pairs_nt_bf16_8x64x256_90ede8",), (tiles_8x64,), ()))
     tiles_8x112 = -(-m // 8) * -(-n // 112)
     # 5: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_8x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x112x256_af6b1d", "mma", 1, sms, tiles_8x112, -(-k // 256), k * 896,
+            "nf4_pairs_nt_bf16_8x112x256_9f6401", "mma", 1, sms, tiles_8x112, -(-k // 256), k * 896,
             -(-n // 112) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(5, ("nf4_pairs_nt_bf16_8x112x256_af6b1d",), (tiles_8x112,), ()))
+        yield Candidate(us, Choice(5, ("nf4_pairs_nt_bf16_8x112x256_9f6401",), (tiles_8x112,), ()))
     # 6: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_8x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x112x256_bfcfd1", "mma", 1, sms, tiles_8x112, -(-k // 256), k * 896,
+            "nf4_pairs_nt_bf16_8x112x256_520e74", "mma", 1, sms, tiles_8x112, -(-k // 256), k * 896,
             -(-n // 112) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(6, ("nf4_pairs_nt_bf16_8x112x256_bfcfd1",), (tiles_8x112,), ()))
+        yield Candidate(us, Choice(6, ("nf4_pairs_nt_bf16_8x112x256_520e74",), (tiles_8x112,), ()))
     tiles_8x128 = -(-m // 8) * -(-n // 128)
     # 7: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x128x256_85797b", "mma", 1, sms, tiles_8x128, -(-k // 256),
+            "nf4_pairs_nt_bf16_8x128x256_b60423", "mma", 1, sms, tiles_8x128, -(-k // 256),
             k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(7, ("nf4_pairs_nt_bf16_8x128x256_85797b",), (tiles_8x128,), ()))
+        yield Candidate(us, Choice(7, ("nf4_pairs_nt_bf16_8x128x256_b60423",), (tiles_8x128,), ()))
     # 8: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_8x128x256_782644", "mma", 1, sms, tiles_8x128, -(-k // 256),
+            "nf4_pairs_nt_bf16_8x128x256_25f4ac", "mma", 1, sms, tiles_8x128, -(-k // 256),
             k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(8, ("nf4_pairs_nt_bf16_8x128x256_782644",), (tiles_8x128,), ()))
+        yield Candidate(us, Choice(8, ("nf4_pairs_nt_bf16_8x128x256_25f4ac",), (tiles_8x128,), ()))
     tiles_16x128 = -(-m // 16) * -(-n // 128)
     # 9: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_16x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_16x128x256_14b620", "mma", 1, sms, tiles_16x128, -(-k // 256),
+            "nf4_pairs_nt_bf16_16x128x256_286fc8", "mma", 1, sms, tiles_16x128, -(-k // 256),
             k * 2048, -(-n // 128) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(9, ("nf4_pairs_nt_bf16_16x128x256_14b620",), (tiles_16x128,), ())
+        choice = Choice(9, ("nf4_pairs_nt_bf16_16x128x256_286fc8",), (tiles_16x128,), ())
         yield Candidate(us, choice)
     tiles_16x32 = -(-m // 16) * -(-n // 32)
     # 10: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_16x32x256_f86a3e", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
+            "nf4_pairs_nt_bf16_16x32x256_fe7967", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(10, ("nf4_pairs_nt_bf16_16x32x256_f86a3e",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(10, ("nf4_pairs_nt_bf16_16x32x256_fe7967",), (tiles_16x32,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
     # 11: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_16x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_16x64x256_104b0c", "mma", 1, sms, tiles_16x64, -(-k // 256),
+            "nf4_pairs_nt_bf16_16x64x256_a0b32b", "mma", 1, sms, tiles_16x64, -(-k // 256),
             k * 1024, -(-n // 64) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(11, ("nf4_pairs_nt_bf16_16x64x256_104b0c",), (tiles_16x64,), ()))
+        yield Candidate(us, Choice(11, ("nf4_pairs_nt_bf16_16x64x256_a0b32b",), (tiles_16x64,), ()))
     tiles_16x112 = -(-m // 16) * -(-n // 112)
     # 12: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_16x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_16x112x256_5b3550", "mma", 1, sms, tiles_16x112, -(-k // 256),
+            "nf4_pairs_nt_bf16_16x112x256_3f3814", "mma", 1, sms, tiles_16x112, -(-k // 256),
             k * 1792, -(-n // 112) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(12, ("nf4_pairs_nt_bf16_16x112x256_5b3550",), (tiles_16x112,), ())
+        choice = Choice(12, ("nf4_pairs_nt_bf16_16x112x256_3f3814",), (tiles_16x112,), ())
         yield Candidate(us, choice)
     tiles_32x32 = -(-m // 32) * -(-n // 32)
     # 13: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_32x32x256_cad650", "mma", 1, sms, tiles_32x32, -(-k // 256),
+            "nf4_pairs_nt_bf16_32x32x256_4fc1d8", "mma", 1, sms, tiles_32x32, -(-k // 256),
             k * 1024, -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(13, ("nf4_pairs_nt_bf16_32x32x256_cad650",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(13, ("nf4_pairs_nt_bf16_32x32x256_4fc1d8",), (tiles_32x32,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 14: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_32x64x256_f64ab4", "mma", 1, sms, tiles_32x64, -(-k // 256),
+            "nf4_pairs_nt_bf16_32x64x256_1b3cf0", "mma", 1, sms, tiles_32x64, -(-k // 256),
             k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(14, ("nf4_pairs_nt_bf16_32x64x256_f64ab4",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(14, ("nf4_pairs_nt_bf16_32x64x256_1b3cf0",), (tiles_32x64,), ()))
     tiles_32x128 = -(-m // 32) * -(-n // 128)
     # 15: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_32x128x256_ddd679", "mma", 1, sms, tiles_32x128, -(-k // 256),
+            "nf4_pairs_nt_bf16_32x128x256_7f57a6", "mma", 1, sms, tiles_32x128, -(-k // 256),
             k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(15, ("nf4_pairs_nt_bf16_32x128x256_ddd679",), (tiles_32x128,), ())
-        yield Candidate(us, choice)
-    # 16: few rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_32x128x256_26f511", "mma", 1, sms, tiles_32x128, -(-k // 256),
-            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(16, ("nf4_pairs_nt_bf16_32x128x256_26f511",), (tiles_32x128,), ())
+        choice = Choice(15, ("nf4_pairs_nt_bf16_32x128x256_7f57a6",), (tiles_32x128,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 17: few rows, pairs
+    # 16: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_64x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_64x32x256_f25a15", "mma", 1, sms, tiles_64x32, -(-k // 256),
+            "nf4_pairs_nt_bf16_64x32x256_f213b0", "mma", 1, sms, tiles_64x32, -(-k // 256),
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(17, ("nf4_pairs_nt_bf16_64x32x256_f25a15",), (tiles_64x32,), ()))
+        yield Candidate(us, Choice(16, ("nf4_pairs_nt_bf16_64x32x256_f213b0",), (tiles_64x32,), ()))
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 18: few rows, pairs
+    # 17: few rows, pairs
     if (
-        arch in SOME_1
+        arch in SOME_0
         and align_a >= 16 and tiles_64x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nt_bf16_64x64x256_950e64", "mma", 1, sms, tiles_64x64, -(-k // 256),
+            "nf4_pairs_nt_bf16_64x64x256_9091df", "mma", 1, sms, tiles_64x64, -(-k // 256),
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(18, ("nf4_pairs_nt_bf16_64x64x256_950e64",), (tiles_64x64,), ()))
+        yield Candidate(us, Choice(17, ("nf4_pairs_nt_bf16_64x64x256_9091df",), (tiles_64x64,), ()))
     tiles_256x128 = -(-m // 256) * -(-n // 128)
-    # 19: more rows, pairs
+    # 18: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
     ):
@@ -246,12 +234,12 @@ def candidates(
             k * 32768, -(-n // 128) * (m * k * 2) + -(-m // 256) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(19, ("nf4_held_nt_bf16_256x128x64_056407",), (min(tiles_256x128, sms),), ())
+        choice = Choice(18, ("nf4_held_nt_bf16_256x128x64_056407",), (min(tiles_256x128, sms),), ())
         yield Candidate(us, choice)
     tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 20: more rows, pairs
+    # 19: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 192 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
     ):
@@ -260,12 +248,12 @@ def candidates(
             k * 24576, -(-n // 128) * (m * k * 2) + -(-m // 192) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(20, ("nf4_held_nt_bf16_192x128x64_0dc984",), (min(tiles_192x128, sms),), ())
+        choice = Choice(19, ("nf4_held_nt_bf16_192x128x64_0dc984",), (min(tiles_192x128, sms),), ())
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 21: more rows, pairs
+    # 20: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
@@ -274,12 +262,12 @@ def candidates(
             k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(21, ("nf4_held_nt_bf16_128x128x64_90ccf0",), (min(tiles_128x128, sms),), ())
+        choice = Choice(20, ("nf4_held_nt_bf16_128x128x64_90ccf0",), (min(tiles_128x128, sms),), ())
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 22: more rows, pairs
+    # 21: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
     ):
@@ -288,12 +276,12 @@ def candidates(
             k * 8192, -(-n // 64) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(22, ("nf4_held_nt_bf16_128x64x64_12fe72",), (min(tiles_128x64, sms),), ())
+        choice = Choice(21, ("nf4_held_nt_bf16_128x64x64_12fe72",), (min(tiles_128x64, sms),), ())
         yield Candidate(us, choice)
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 23: more rows, pairs
+    # 22: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
     ):
@@ -302,11 +290,11 @@ def candidates(
             k * 8192, -(-n // 128) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(23, ("nf4_held_nt_bf16_64x128x64_de8f89",), (min(tiles_64x128, sms),), ())
+        choice = Choice(22, ("nf4_held_nt_bf16_64x128x64_de8f89",), (min(tiles_64x128, sms),), ())
         yield Candidate(us, choice)
-    # 24: more rows, pairs
+    # 23: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
@@ -314,11 +302,11 @@ def candidates(
             "nf4_held_nt_bf16_64x64x64_a33966", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
             -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        choice = Choice(24, ("nf4_held_nt_bf16_64x64x64_a33966",), (min(tiles_64x64, sms),), ())
+        choice = Choice(23, ("nf4_held_nt_bf16_64x64x64_a33966",), (min(tiles_64x64, sms),), ())
         yield Candidate(us, choice)
-    # 25: more rows, pairs
+    # 24: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
@@ -326,11 +314,11 @@ def candidates(
             "nf4_held_nt_bf16_64x64x128_b9d320", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
-        choice = Choice(25, ("nf4_held_nt_bf16_64x64x128_b9d320",), (min(tiles_64x64, sms),), ())
+        choice = Choice(24, ("nf4_held_nt_bf16_64x64x128_b9d320",), (min(tiles_64x64, sms),), ())
         yield Candidate(us, choice)
-    # 26: more rows, pairs
+    # 25: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_32x64 + sms <= 4294967295
     ):
@@ -338,11 +326,11 @@ def candidates(
             "nf4_held_nt_bf16_32x64x128_6649f0", "wgmma", 1, sms, tiles_32x64, -(-k // 128),
             k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        choice = Choice(26, ("nf4_held_nt_bf16_32x64x128_6649f0",), (min(tiles_32x64, sms),), ())
+        choice = Choice(25, ("nf4_held_nt_bf16_32x64x128_6649f0",), (min(tiles_32x64, sms),), ())
         yield Candidate(us, choice)
-    # 27: more rows, pairs
+    # 26: more rows, pairs
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_32x128 + sms <= 4294967295
     ):
@@ -351,60 +339,60 @@ def candidates(
             k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(27, ("nf4_held_nt_bf16_32x128x64_522f2e",), (min(tiles_32x128, sms),), ())
+        choice = Choice(26, ("nf4_held_nt_bf16_32x128x64_522f2e",), (min(tiles_32x128, sms),), ())
         yield Candidate(us, choice)
-    # 28: few rows: the weight streams once, as it is stored
+    # 27: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_8x16x256_da69e6", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
             -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(28, ("nf4_mma_nt_bf16_8x16x256_da69e6",), (tiles_8x16,), ()))
+        yield Candidate(us, Choice(27, ("nf4_mma_nt_bf16_8x16x256_da69e6",), (tiles_8x16,), ()))
     tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 29: few rows: the weight streams once, as it is stored
+    # 28: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_16x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_16x16x256_ad3b9b", "mma", 1, sms, tiles_16x16, -(-k // 256), k * 256,
             -(-n // 16) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(29, ("nf4_mma_nt_bf16_16x16x256_ad3b9b",), (tiles_16x16,), ()))
-    # 30: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(28, ("nf4_mma_nt_bf16_16x16x256_ad3b9b",), (tiles_16x16,), ()))
+    # 29: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_8x32x256_f5a486", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(30, ("nf4_mma_nt_bf16_8x32x256_f5a486",), (tiles_8x32,), ()))
-    # 31: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(29, ("nf4_mma_nt_bf16_8x32x256_f5a486",), (tiles_8x32,), ()))
+    # 30: few rows: the weight streams once, as it is stored
     if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
             "nf4_mma_nt_bf16_16x32x256_89461c", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(31, ("nf4_mma_nt_bf16_16x32x256_89461c",), (tiles_16x32,), ()))
-    # 32: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(30, ("nf4_mma_nt_bf16_16x32x256_89461c",), (tiles_16x32,), ()))
+    # 31: few rows: the weight streams once, as it is stored
     if (
-        arch in SOME_0
+        arch in SOME_2
         and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
             "nf4_mma_nt_bf16_32x32x256_44cce0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
             -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(32, ("nf4_mma_nt_bf16_32x32x256_44cce0",), (tiles_32x32,), ()))
-    # 33: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(31, ("nf4_mma_nt_bf16_32x32x256_44cce0",), (tiles_32x32,), ()))
+    # 32: few rows: the weight streams once, as it is stored
     if (
-        arch in SOME_0
+        arch in SOME_2
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
             "nf4_mma_nt_bf16_32x64x256_d8f5aa", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
             -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(33, ("nf4_mma_nt_bf16_32x64x256_d8f5aa",), (tiles_32x64,), ()))
-    # 34: more rows: the weight as it is stored, by wgmma
+        yield Candidate(us, Choice(32, ("nf4_mma_nt_bf16_32x64x256_d8f5aa",), (tiles_32x64,), ()))
+    # 33: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
         and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
     ):
@@ -413,12 +401,12 @@ def candidates(
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            34, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
+            33, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 35: more rows: the weight as it is stored, by wgmma
+    # 34: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
@@ -427,12 +415,12 @@ def candidates(
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            35, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
+            34, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 36: more rows: the weight as it is stored, by wgmma
+    # 35: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_128x64 + sms <= 4294967295
     ):
@@ -442,12 +430,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            36, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
+            35, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 37: more rows: the weight as it is stored, by wgmma
+    # 36: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
@@ -457,12 +445,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            37, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
+            36, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 38: more rows: the weight as it is stored, by wgmma
+    # 37: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
     ):
@@ -472,7 +460,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            38, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
+            37, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = n * -(-k // 64) * 36
@@ -480,9 +468,9 @@ def candidates(
     operands_2 = (m + n) * k * 2
     pieces_n_k64 = n * -(-k // 64)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 39: the weight dequantised; many rows, by wgmma
+    # 38: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295
@@ -497,14 +485,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            39, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
+            38, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 40: the weight dequantised; many rows, by wgmma
+    # 39: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
         and m + 256 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x256 + sms // 2 <= 4294967295
@@ -519,14 +507,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            40, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
+            39, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 41: the weight dequantised; many rows, by wgmma
+    # 40: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 224 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x224 + sms <= 4294967295
@@ -541,14 +529,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            41, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
+            40, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 42: the weight dequantised; many rows, by wgmma
+    # 41: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 2 and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x160 + sms // 2 <= 4294967295
@@ -563,13 +551,13 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            42, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
+            41, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 43: the weight dequantised; many rows, by wgmma
+    # 42: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295
@@ -584,13 +572,13 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            43, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
+            42, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 44: the weight dequantised; many rows, by wgmma
+    # 43: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_2
+        arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295
@@ -605,11 +593,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            44, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
+            43, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 45: the weight dequantised; many rows, by mma
+    # 44: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -624,11 +612,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            45, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
+            44, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 46: the weight dequantised; many rows, by mma
+    # 45: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -640,11 +628,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            46, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
+            45, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 47: the weight dequantised; everything else: any size, alignment and plan
+    # 46: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -656,7 +644,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            47, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
+            46, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

@@ -28,18 +28,18 @@ def candidates(
         )
         choice = Choice(0, ("int4_rrr_s4_32x32x512_5abe3a",), (min(tiles_32x32, 2147483647),), ())
         yield Candidate(us, choice)
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 1: few rows or few outputs; 2 CTAs share a tile's k's
-    if arch in SOME_0 and k <= 2096128 and align_a >= 16 and align_b >= 16:
+    if arch in SOME_0 and k <= 1048064 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_s4_32x32x512_a5872d", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
-            -(-k // 1024) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2),
-            operands, stores,
+            "int4_rrr_s4_32x64x256_54c556", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2), operands,
+            stores,
         )
         choice = Choice(
-            1, ("int4_rrr_s4_32x32x512_a5872d",), (min(tiles_32x32, 1073741823) * 2,), (),
+            1, ("int4_rrr_s4_32x64x256_54c556",), (min(tiles_32x64, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 2: few rows
     if k <= 1048064 and align_a >= 16 and align_b >= 16:
         us = time(
@@ -114,22 +114,11 @@ def candidates(
             8, ("int4_rrr_s4_32x128x256_1de239",), (min(tiles_32x128, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    # 9: few rows; 2 CTAs share a tile's k's
-    if arch in SOME_0 and k <= 1048064 and align_a >= 16 and align_b >= 16:
-        us = time(
-            "int4_rrr_s4_32x64x256_54c556", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 512),
-            -(-k // 512) * 524288, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2), operands,
-            stores,
-        )
-        choice = Choice(
-            9, ("int4_rrr_s4_32x64x256_54c556",), (min(tiles_32x64, 1073741823) * 2,), (),
-        )
-        yield Candidate(us, choice)
     operands_1 = m * -(-k // 2)
     stores_1 = 2 * (m * -(-k // 2))
     operands_2 = m * k + -(-(n * k) // 2)
     pieces_m_k16 = m * -(-k // 16)
-    # 10: tiles of 128 rows, by wgmma
+    # 9: tiles of 128 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -145,14 +134,14 @@ def candidates(
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            10, ("unpack_s4_e9c788", "packed_rrr_s4_128x128x128_f3f084"),
+            9, ("unpack_s4_e9c788", "packed_rrr_s4_128x128x128_f3f084"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_128x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + k * -(-n // 32) * 16
     pieces_k_n32 = k * -(-n // 32)
-    # 11: B off 16 bytes: copied first, then by wgmma
+    # 10: B off 16 bytes: copied first, then by wgmma
     if (
         arch in SOME_1
         and pieces_k_n32 * 16 <= 1073741824 and m * (max(-(-k // 128), 1) * 128) <= 1073741824
@@ -172,13 +161,13 @@ def candidates(
             k * 16384, tiles_128x128 * k * 192, operands_2, stores,
         )
         choice = Choice(
-            11, ("realign_b8x1_4257e3", "unpack_s4_e9c788", "packed_rrr_s4_128x128x128_f3f084"),
+            10, ("realign_b8x1_4257e3", "unpack_s4_e9c788", "packed_rrr_s4_128x128x128_f3f084"),
             (-(-pieces_k_n32 // 512), -(-(pieces_m_k16 * 1) // 1024), min(tiles_128x128, sms * 2)),
             (pieces_k_n32 * 16, m * (max(-(-k // 128), 1) * 128)),
         )
         yield Candidate(us, choice)
     tiles_96x128 = -(-m // 96) * -(-n // 128)
-    # 12: tiles of 96 rows, by wgmma
+    # 11: tiles of 96 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -193,13 +182,13 @@ def candidates(
             k * 12288, tiles_96x128 * k * 160, operands_2, stores,
         )
         choice = Choice(
-            12, ("unpack_s4_e9c788", "packed_rrr_s4_96x128x128_ef02f0"),
+            11, ("unpack_s4_e9c788", "packed_rrr_s4_96x128x128_ef02f0"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_96x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 13: tiles of 64 rows, by wgmma
+    # 12: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -214,12 +203,12 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            13, ("unpack_s4_e9c788", "packed_rrr_s4_64x128x128_b512d3"),
+            12, ("unpack_s4_e9c788", "packed_rrr_s4_64x128x128_b512d3"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_64x128, sms * 2)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
-    # 14: tiles of 64 rows, by wgmma
+    # 13: tiles of 64 rows, by wgmma
     if (
         arch in SOME_1
         and m * (max(-(-k // 128), 1) * 128) <= 1073741824 and align_b >= 16 and k <= 2097151
@@ -234,14 +223,14 @@ def candidates(
             k * 8192, tiles_64x128 * k * 128, operands_2, stores,
         )
         choice = Choice(
-            14, ("unpack_s4_e9c788", "packed_rrr_s4_64x128x128_7ea68f"),
+            13, ("unpack_s4_e9c788", "packed_rrr_s4_64x128x128_7ea68f"),
             (-(-(pieces_m_k16 * 1) // 1024), min(tiles_64x128, sms)),
             (m * (max(-(-k // 128), 1) * 128),),
         )
         yield Candidate(us, choice)
     operands_4 = 0 + m * -(-k // 32) * 16
     pieces_m_k32 = m * -(-k // 32)
-    # 15: A off 16 bytes: copied first
+    # 14: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and k <= 1048064 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_4,
@@ -253,12 +242,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            15, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_5abe3a"),
+            14, ("realign_b8x1_4257e3", "int4_rrr_s4_32x32x512_5abe3a"),
             (-(-pieces_m_k32 // 512), min(tiles_32x32, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
     operands_5 = 0 + m * -(-k // 32) * 16 + k * -(-n // 32) * 16
-    # 16: A and B off 16 bytes: copied first
+    # 15: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824 and k <= 1048064:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
@@ -270,12 +259,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            16, ("realign_b8x2_d1c3d8", "int4_rrr_s4_32x32x512_5abe3a"),
+            15, ("realign_b8x2_d1c3d8", "int4_rrr_s4_32x32x512_5abe3a"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_32x32, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    # 17: A off 16 bytes: copied first
+    # 16: A off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and k <= 131071 and align_b >= 16:
         us = time(
             "realign_b8x1_4257e3", "fma", 8, sms, -(-pieces_m_k32 // 512), 1, 0, operands_4,
@@ -287,11 +276,11 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            17, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
+            16, ("realign_b8x1_4257e3", "int4_rrr_s4_128x128x256_95cd7e"),
             (-(-pieces_m_k32 // 512), min(tiles_128x128, 2147483647)), (pieces_m_k32 * 16,),
         )
         yield Candidate(us, choice)
-    # 18: A and B off 16 bytes: copied first
+    # 17: A and B off 16 bytes: copied first
     if pieces_m_k32 * 16 <= 1073741824 and pieces_k_n32 * 16 <= 1073741824 and k <= 131071:
         us = time(
             "realign_b8x2_d1c3d8", "fma", 8, sms, -(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512),
@@ -303,16 +292,16 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            18, ("realign_b8x2_d1c3d8", "int4_rrr_s4_128x128x256_95cd7e"),
+            17, ("realign_b8x2_d1c3d8", "int4_rrr_s4_128x128x256_95cd7e"),
             (-(-pieces_m_k32 // 512) + -(-pieces_k_n32 // 512), min(tiles_128x128, 2147483647)),
             (pieces_m_k32 * 16, pieces_k_n32 * 16),
         )
         yield Candidate(us, choice)
-    # 19: everything else: any alignment, the longest reductions
+    # 18: everything else: any alignment, the longest reductions
     us = time(
         "int4_rrr_s4_64x64x128_0a50d0", "mma8", 1, sms, tiles_64x64, -(-k // 128),
         -(-k // 128) * 524288, -(-(tiles_64x64 * (min(m, 64) + min(n, 64)) * k) // 2), operands,
         stores,
     )
-    choice = Choice(19, ("int4_rrr_s4_64x64x128_0a50d0",), (min(tiles_64x64, 2147483647),), ())
+    choice = Choice(18, ("int4_rrr_s4_64x64x128_0a50d0",), (min(tiles_64x64, 2147483647),), ())
     yield Candidate(us, choice)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_90",))
-SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_2 = frozenset(("sm_90",))
 
 
 def candidates(
@@ -23,94 +23,58 @@ def candidates(
     operands = m * k * 2 + n * k * 9 // 16
     stores = m * n * 2
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 0: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
+    # 0: few rows: the weight streams once, as it is stored
+    if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
-            "nf4_pairs_nn_bf16_8x32x256_e2f3ac", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_mma_nn_bf16_8x32x256_c33bcd", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(0, ("nf4_pairs_nn_bf16_8x32x256_e2f3ac",), (tiles_8x32,), ()))
-    # 1: few rows, pairs
+        yield Candidate(us, Choice(0, ("nf4_mma_nn_bf16_8x32x256_c33bcd",), (tiles_8x32,), ()))
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 1: few rows: the weight streams once, as it is stored
+    if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
+        us = time(
+            "nf4_mma_nn_bf16_16x32x256_5760d5", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
+            -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(1, ("nf4_mma_nn_bf16_16x32x256_5760d5",), (tiles_16x32,), ()))
+    tiles_32x32 = -(-m // 32) * -(-n // 32)
+    # 2: few rows: the weight streams once, as it is stored
     if (
         arch in SOME_0
-        and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+        and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_pairs_nn_bf16_8x32x256_dbaf9b", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+            "nf4_mma_nn_bf16_32x32x256_8e7dd0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
+            -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(1, ("nf4_pairs_nn_bf16_8x32x256_dbaf9b",), (tiles_8x32,), ()))
+        yield Candidate(us, Choice(2, ("nf4_mma_nn_bf16_32x32x256_8e7dd0",), (tiles_32x32,), ()))
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 2: few rows, pairs
+    # 3: few rows, more columns: looked up as it is multiplied
     if (
-        arch in SOME_0
+        arch in SOME_1
         and align_a >= 16 and tiles_8x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
             "nf4_pairs_nn_bf16_8x64x256_496201", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
             -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(2, ("nf4_pairs_nn_bf16_8x64x256_496201",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(3, ("nf4_pairs_nn_bf16_8x64x256_496201",), (tiles_8x64,), ()))
     tiles_8x128 = -(-m // 8) * -(-n // 128)
-    # 3: few rows, pairs
+    # 4: few rows, more columns: looked up as it is multiplied
     if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_8x128x256_8506e5", "mma", 1, sms, tiles_8x128, -(-k // 256),
-            k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(3, ("nf4_pairs_nn_bf16_8x128x256_8506e5",), (tiles_8x128,), ()))
-    # 4: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_8x128x256_2c79b8", "mma", 1, sms, tiles_8x128, -(-k // 256),
-            k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(4, ("nf4_pairs_nn_bf16_8x128x256_2c79b8",), (tiles_8x128,), ()))
-    # 5: few rows, pairs
-    if (
-        arch in SOME_0
+        arch in SOME_1
         and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
             "nf4_pairs_nn_bf16_8x128x128_75601a", "mma", 1, sms, tiles_8x128, -(-k // 128),
             k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(5, ("nf4_pairs_nn_bf16_8x128x128_75601a",), (tiles_8x128,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 6: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_16x32x256_65effa", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
-            -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(6, ("nf4_pairs_nn_bf16_16x32x256_65effa",), (tiles_16x32,), ()))
-    tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 7: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_16x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_16x64x256_6776f8", "mma", 1, sms, tiles_16x64, -(-k // 256),
-            k * 1024, -(-n // 64) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(7, ("nf4_pairs_nn_bf16_16x64x256_6776f8",), (tiles_16x64,), ()))
+        yield Candidate(us, Choice(4, ("nf4_pairs_nn_bf16_8x128x128_75601a",), (tiles_8x128,), ()))
     tiles_16x128 = -(-m // 16) * -(-n // 128)
-    # 8: few rows, pairs
+    # 5: few rows, more columns: looked up as it is multiplied
     if (
-        arch in SOME_0
+        arch in SOME_1
         and align_a >= 16 and tiles_16x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
@@ -118,231 +82,12 @@ def candidates(
             k * 2048, -(-n // 128) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(8, ("nf4_pairs_nn_bf16_16x128x256_0693e9",), (tiles_16x128,), ())
-        yield Candidate(us, choice)
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 9: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_32x32x256_652fcd", "mma", 1, sms, tiles_32x32, -(-k // 256),
-            k * 1024, -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(9, ("nf4_pairs_nn_bf16_32x32x256_652fcd",), (tiles_32x32,), ()))
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 10: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_32x64x256_0fe6de", "mma", 1, sms, tiles_32x64, -(-k // 256),
-            k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(10, ("nf4_pairs_nn_bf16_32x64x256_0fe6de",), (tiles_32x64,), ()))
-    tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 11: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_32x128x256_fda4f8", "mma", 1, sms, tiles_32x128, -(-k // 256),
-            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(11, ("nf4_pairs_nn_bf16_32x128x256_fda4f8",), (tiles_32x128,), ())
+        choice = Choice(5, ("nf4_pairs_nn_bf16_16x128x256_0693e9",), (tiles_16x128,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 12: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_64x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_64x32x256_9e8a01", "mma", 1, sms, tiles_64x32, -(-k // 256),
-            k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(12, ("nf4_pairs_nn_bf16_64x32x256_9e8a01",), (tiles_64x32,), ()))
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 13: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_64x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nn_bf16_64x64x256_3a4749", "mma", 1, sms, tiles_64x64, -(-k // 256),
-            k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(13, ("nf4_pairs_nn_bf16_64x64x256_3a4749",), (tiles_64x64,), ()))
-    tiles_256x128 = -(-m // 256) * -(-n // 128)
-    # 14: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_256x128x64_9242d0", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
-            k * 32768, -(-n // 128) * (m * k * 2) + -(-m // 256) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(14, ("nf4_held_nn_bf16_256x128x64_9242d0",), (min(tiles_256x128, sms),), ())
-        yield Candidate(us, choice)
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 15: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 192 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_192x128x64_48a43d", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
-            k * 24576, -(-n // 128) * (m * k * 2) + -(-m // 192) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(15, ("nf4_held_nn_bf16_192x128x64_48a43d",), (min(tiles_192x128, sms),), ())
-        yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 16: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_128x128x64_ed1bb0", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(16, ("nf4_held_nn_bf16_128x128x64_ed1bb0",), (min(tiles_128x128, sms),), ())
-        yield Candidate(us, choice)
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 17: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_128x64x64_16dc28", "wgmma", 1, sms, tiles_128x64, -(-k // 64),
-            k * 8192, -(-n // 64) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(17, ("nf4_held_nn_bf16_128x64x64_16dc28",), (min(tiles_128x64, sms),), ())
-        yield Candidate(us, choice)
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 18: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_64x128x64_d33a9e", "wgmma", 1, sms, tiles_64x128, -(-k // 64),
-            k * 8192, -(-n // 128) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(18, ("nf4_held_nn_bf16_64x128x64_d33a9e",), (min(tiles_64x128, sms),), ())
-        yield Candidate(us, choice)
-    # 19: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_64x64x64_c164bd", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
-        )
-        choice = Choice(19, ("nf4_held_nn_bf16_64x64x64_c164bd",), (min(tiles_64x64, sms),), ())
-        yield Candidate(us, choice)
-    # 20: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_64x64x128_66c2f0", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
-            k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
-        )
-        choice = Choice(20, ("nf4_held_nn_bf16_64x64x128_66c2f0",), (min(tiles_64x64, sms),), ())
-        yield Candidate(us, choice)
-    # 21: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 64 <= 2147483647
-        and k + 128 <= 2147483647 and tiles_32x64 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_32x64x128_1c07c0", "wgmma", 1, sms, tiles_32x64, -(-k // 128),
-            k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
-        )
-        choice = Choice(21, ("nf4_held_nn_bf16_32x64x128_1c07c0",), (min(tiles_32x64, sms),), ())
-        yield Candidate(us, choice)
-    # 22: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_32x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nn_bf16_32x128x64_ed299b", "wgmma", 1, sms, tiles_32x128, -(-k // 64),
-            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(22, ("nf4_held_nn_bf16_32x128x64_ed299b",), (min(tiles_32x128, sms),), ())
-        yield Candidate(us, choice)
-    # 23: few rows: the weight streams once, as it is stored
+    # 6: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_2
-        and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_mma_nn_bf16_8x128x128_f2daf2", "mma", 1, sms, tiles_8x128, -(-k // 128), k * 1024,
-            -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(23, ("nf4_mma_nn_bf16_8x128x128_f2daf2",), (tiles_8x128,), ()))
-    # 24: few rows: the weight streams once, as it is stored
-    if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
-        us = time(
-            "nf4_mma_nn_bf16_8x32x256_c33bcd", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(24, ("nf4_mma_nn_bf16_8x32x256_c33bcd",), (tiles_8x32,), ()))
-    # 25: few rows: the weight streams once, as it is stored
-    if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
-        us = time(
-            "nf4_mma_nn_bf16_16x32x256_5760d5", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
-            -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(25, ("nf4_mma_nn_bf16_16x32x256_5760d5",), (tiles_16x32,), ()))
-    # 26: few rows: the weight streams once, as it is stored
-    if (
-        arch in SOME_2
-        and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_mma_nn_bf16_32x32x256_8e7dd0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
-            -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(26, ("nf4_mma_nn_bf16_32x32x256_8e7dd0",), (tiles_32x32,), ()))
-    # 27: few rows: the weight streams once, as it is stored
-    if (
-        arch in SOME_2
-        and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_mma_nn_bf16_32x64x256_8833a0", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
-            -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(27, ("nf4_mma_nn_bf16_32x64x256_8833a0",), (tiles_32x64,), ()))
-    # 28: more rows: the weight as it is stored, by wgmma
-    if (
-        arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
         and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
     ):
@@ -351,12 +96,13 @@ def candidates(
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            28, ("nf4_wgmma_nn_bf16_64x32x128_059fb2",), (min(tiles_64x32, sms) * 1,), (),
+            6, ("nf4_wgmma_nn_bf16_64x32x128_059fb2",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 29: more rows: the weight as it is stored, by wgmma
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 7: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
     ):
@@ -365,12 +111,13 @@ def candidates(
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            29, ("nf4_wgmma_nn_bf16_64x64x128_7b65e9",), (min(tiles_64x64, sms) * 1,), (),
+            7, ("nf4_wgmma_nn_bf16_64x64x128_7b65e9",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 30: more rows: the weight as it is stored, by wgmma
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 8: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
         and k + 128 <= 2147483647 and tiles_128x64 + sms <= 4294967295
     ):
@@ -380,12 +127,13 @@ def candidates(
             stores,
         )
         choice = Choice(
-            30, ("nf4_wgmma_nn_bf16_128x64x128_d3865f",), (min(tiles_128x64, sms) * 1,), (),
+            8, ("nf4_wgmma_nn_bf16_128x64x128_d3865f",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 31: more rows: the weight as it is stored, by wgmma
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 9: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
     ):
@@ -395,12 +143,13 @@ def candidates(
             stores,
         )
         choice = Choice(
-            31, ("nf4_wgmma_nn_bf16_128x128x64_40b3f8",), (min(tiles_128x128, sms) * 1,), (),
+            9, ("nf4_wgmma_nn_bf16_128x128x64_40b3f8",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 32: more rows: the weight as it is stored, by wgmma
+    tiles_256x128 = -(-m // 256) * -(-n // 128)
+    # 10: more rows: the weight as it is stored, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
         and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
     ):
@@ -410,7 +159,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            32, ("nf4_wgmma_nn_bf16_256x128x64_1a0d09",), (min(tiles_256x128, sms) * 1,), (),
+            10, ("nf4_wgmma_nn_bf16_256x128x64_1a0d09",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = k * -(-n // 64) * 36
@@ -418,9 +167,9 @@ def candidates(
     operands_2 = (m + n) * k * 2
     pieces_k_n64 = k * -(-n // 64)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 33: the weight dequantised; many rows, by wgmma
+    # 11: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295
@@ -435,14 +184,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            33, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
+            11, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 34: the weight dequantised; many rows, by wgmma
+    # 12: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
         and m + 256 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x256 + sms // 2 <= 4294967295
@@ -457,14 +206,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            34, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
+            12, ("nf4_bf16_531262", "wgmma_nn_bf16_128x256x64_74d273"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 35: the weight dequantised; many rows, by wgmma
+    # 13: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 224 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x224 + sms <= 4294967295
@@ -479,14 +228,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            35, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
+            13, ("nf4_bf16_531262", "wgmma_nn_bf16_128x224x64_21d9d3"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 36: the weight dequantised; many rows, by wgmma
+    # 14: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 2 and m + 256 <= 2147483647 and n + 160 <= 2147483647 and k + 64 <= 2147483647
         and tiles_256x160 + sms // 2 <= 4294967295
@@ -501,13 +250,13 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            36, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
+            14, ("nf4_bf16_531262", "wgmma_nn_bf16_128x160x64_20a7b2"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 37: the weight dequantised; many rows, by wgmma
+    # 15: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms <= 4294967295
@@ -522,13 +271,13 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            37, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
+            15, ("nf4_bf16_531262", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 38: the weight dequantised; many rows, by wgmma
+    # 16: the weight dequantised; many rows, by wgmma
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
         and tiles_64x64 + sms <= 4294967295
@@ -543,11 +292,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            38, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
+            16, ("nf4_bf16_531262", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 39: the weight dequantised; many rows, by mma
+    # 17: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -562,11 +311,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            39, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
+            17, ("nf4_bf16_531262", "mma_nn_bf16_64x64x64_42490e"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 40: the weight dequantised; many rows, by mma
+    # 18: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -578,15 +327,15 @@ def candidates(
             stores,
         )
         choice = Choice(
-            40, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
+            18, ("nf4_bf16_531262", "mma_nn_bf16_128x128x64_cd5bbc"),
             (-(-(pieces_k_n64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
     operands_3 = 0 + m * -(-k // 8) * 16
     pieces_m_k8 = m * -(-k // 8)
-    # 41: the weight dequantised; A off 16 bytes: copied first
+    # 19: the weight dequantised; A off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x256 + sms <= 4294967295
@@ -605,14 +354,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            41, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_86d2ac"),
+            19, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_128x256x64_86d2ac"),
             (-(-(pieces_k_n64 * 8) // 1024), -(-pieces_m_k8 // 512), min(tiles_128x256, sms) * 1),
             (stores_1, pieces_m_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 42: the weight dequantised; A off 16 bytes: copied first
+    # 20: the weight dequantised; A off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
@@ -631,14 +380,14 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            42, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f67370"),
+            20, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_128x128x64_f67370"),
             (-(-(pieces_k_n64 * 8) // 1024), -(-pieces_m_k8 // 512), min(tiles_128x128, sms) * 1),
             (stores_1, pieces_m_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 43: the weight dequantised; A off 16 bytes: copied first
+    # 21: the weight dequantised; A off 16 bytes: copied first
     if (
-        arch in SOME_1
+        arch in SOME_2
         and stores_1 <= 1073741824 and pieces_m_k8 * 16 <= 1073741824
         and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
@@ -657,12 +406,12 @@ def candidates(
             stores,
         )
         choice = Choice(
-            43, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_2ff8a4"),
+            21, ("nf4_bf16_531262", "realign_b16x1_7953b4", "wgmma_nn_bf16_64x64x64_2ff8a4"),
             (-(-(pieces_k_n64 * 8) // 1024), -(-pieces_m_k8 // 512), min(tiles_64x64, sms) * 1),
             (stores_1, pieces_m_k8 * 16),
         )
         yield Candidate(us, choice)
-    # 44: the weight dequantised; everything else: any size, alignment and plan
+    # 22: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_k_n64 * 8) // 1024), 1, 0, operands_1,
@@ -674,7 +423,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            44, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
+            22, ("nf4_bf16_531262", "mma_nn_bf16_64x64x32_782949"),
             (-(-(pieces_k_n64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

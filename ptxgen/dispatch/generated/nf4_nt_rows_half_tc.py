@@ -10,7 +10,6 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
 SOME_1 = frozenset(("sm_90",))
-SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
@@ -23,28 +22,23 @@ def candidates(
     operands = m * k * 2 + n * k * 9 // 16
     stores = m * n * 2
     tiles_8x16 = -(-m // 8) * -(-n // 16)
-    # 0: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
+    # 0: few rows: the weight streams once, as it is stored
+    if align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
-            "nf4_pairs_nt_bf16_8x16x256_329375", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
+            "nf4_mma_nt_bf16_8x16x256_da69e6", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
             -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(0, ("nf4_pairs_nt_bf16_8x16x256_329375",), (tiles_8x16,), ()))
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 1: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
+        yield Candidate(us, Choice(0, ("nf4_mma_nt_bf16_8x16x256_da69e6",), (tiles_8x16,), ()))
+    tiles_16x16 = -(-m // 16) * -(-n // 16)
+    # 1: few rows: the weight streams once, as it is stored
+    if align_a >= 16 and tiles_16x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
         us = time(
-            "nf4_pairs_nt_bf16_8x32x256_4553d4", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+            "nf4_mma_nt_bf16_16x16x256_ad3b9b", "mma", 1, sms, tiles_16x16, -(-k // 256), k * 256,
+            -(-n // 16) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(1, ("nf4_pairs_nt_bf16_8x32x256_4553d4",), (tiles_8x32,), ()))
-    # 2: few rows, pairs
+        yield Candidate(us, Choice(1, ("nf4_mma_nt_bf16_16x16x256_ad3b9b",), (tiles_16x16,), ()))
+    tiles_8x32 = -(-m // 8) * -(-n // 32)
+    # 2: few rows, more columns: looked up as it is multiplied
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -54,18 +48,8 @@ def candidates(
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
         yield Candidate(us, Choice(2, ("nf4_pairs_nt_bf16_8x32x256_4c7975",), (tiles_8x32,), ()))
-    # 3: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_8x32x256_919b42", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(3, ("nf4_pairs_nt_bf16_8x32x256_919b42",), (tiles_8x32,), ()))
     tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 4: few rows, pairs
+    # 3: few rows, more columns: looked up as it is multiplied
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_8x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -74,9 +58,9 @@ def candidates(
             "nf4_pairs_nt_bf16_8x64x256_90ede8", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
             -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(4, ("nf4_pairs_nt_bf16_8x64x256_90ede8",), (tiles_8x64,), ()))
+        yield Candidate(us, Choice(3, ("nf4_pairs_nt_bf16_8x64x256_90ede8",), (tiles_8x64,), ()))
     tiles_8x112 = -(-m // 8) * -(-n // 112)
-    # 5: few rows, pairs
+    # 4: few rows, more columns: looked up as it is multiplied
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_8x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -85,53 +69,9 @@ def candidates(
             "nf4_pairs_nt_bf16_8x112x256_9f6401", "mma", 1, sms, tiles_8x112, -(-k // 256), k * 896,
             -(-n // 112) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(5, ("nf4_pairs_nt_bf16_8x112x256_9f6401",), (tiles_8x112,), ()))
-    # 6: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_8x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_8x112x256_520e74", "mma", 1, sms, tiles_8x112, -(-k // 256), k * 896,
-            -(-n // 112) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(6, ("nf4_pairs_nt_bf16_8x112x256_520e74",), (tiles_8x112,), ()))
-    tiles_8x128 = -(-m // 8) * -(-n // 128)
-    # 7: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_8x128x256_b60423", "mma", 1, sms, tiles_8x128, -(-k // 256),
-            k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(7, ("nf4_pairs_nt_bf16_8x128x256_b60423",), (tiles_8x128,), ()))
-    # 8: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_8x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_8x128x256_25f4ac", "mma", 1, sms, tiles_8x128, -(-k // 256),
-            k * 1024, -(-n // 128) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(8, ("nf4_pairs_nt_bf16_8x128x256_25f4ac",), (tiles_8x128,), ()))
-    tiles_16x128 = -(-m // 16) * -(-n // 128)
-    # 9: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_16x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_16x128x256_286fc8", "mma", 1, sms, tiles_16x128, -(-k // 256),
-            k * 2048, -(-n // 128) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(9, ("nf4_pairs_nt_bf16_16x128x256_286fc8",), (tiles_16x128,), ())
-        yield Candidate(us, choice)
+        yield Candidate(us, Choice(4, ("nf4_pairs_nt_bf16_8x112x256_9f6401",), (tiles_8x112,), ()))
     tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 10: few rows, pairs
+    # 5: few rows, more columns: looked up as it is multiplied
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -140,9 +80,9 @@ def candidates(
             "nf4_pairs_nt_bf16_16x32x256_fe7967", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(10, ("nf4_pairs_nt_bf16_16x32x256_fe7967",), (tiles_16x32,), ()))
+        yield Candidate(us, Choice(5, ("nf4_pairs_nt_bf16_16x32x256_fe7967",), (tiles_16x32,), ()))
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 11: few rows, pairs
+    # 6: few rows, more columns: looked up as it is multiplied
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_16x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -151,33 +91,9 @@ def candidates(
             "nf4_pairs_nt_bf16_16x64x256_a0b32b", "mma", 1, sms, tiles_16x64, -(-k // 256),
             k * 1024, -(-n // 64) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(11, ("nf4_pairs_nt_bf16_16x64x256_a0b32b",), (tiles_16x64,), ()))
-    tiles_16x112 = -(-m // 16) * -(-n // 112)
-    # 12: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_16x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_16x112x256_3f3814", "mma", 1, sms, tiles_16x112, -(-k // 256),
-            k * 1792, -(-n // 112) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(12, ("nf4_pairs_nt_bf16_16x112x256_3f3814",), (tiles_16x112,), ())
-        yield Candidate(us, choice)
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 13: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_32x32x256_4fc1d8", "mma", 1, sms, tiles_32x32, -(-k // 256),
-            k * 1024, -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(13, ("nf4_pairs_nt_bf16_32x32x256_4fc1d8",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(6, ("nf4_pairs_nt_bf16_16x64x256_a0b32b",), (tiles_16x64,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 14: few rows, pairs
+    # 7: few rows, more columns: looked up as it is multiplied
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -186,9 +102,9 @@ def candidates(
             "nf4_pairs_nt_bf16_32x64x256_1b3cf0", "mma", 1, sms, tiles_32x64, -(-k // 256),
             k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(14, ("nf4_pairs_nt_bf16_32x64x256_1b3cf0",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(7, ("nf4_pairs_nt_bf16_32x64x256_1b3cf0",), (tiles_32x64,), ()))
     tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 15: few rows, pairs
+    # 8: few rows, more columns: looked up as it is multiplied
     if (
         arch in SOME_0
         and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
@@ -198,199 +114,10 @@ def candidates(
             k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
             stores,
         )
-        choice = Choice(15, ("nf4_pairs_nt_bf16_32x128x256_7f57a6",), (tiles_32x128,), ())
+        choice = Choice(8, ("nf4_pairs_nt_bf16_32x128x256_7f57a6",), (tiles_32x128,), ())
         yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 16: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_64x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_64x32x256_f213b0", "mma", 1, sms, tiles_64x32, -(-k // 256),
-            k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(16, ("nf4_pairs_nt_bf16_64x32x256_f213b0",), (tiles_64x32,), ()))
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 17: few rows, pairs
-    if (
-        arch in SOME_0
-        and align_a >= 16 and tiles_64x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_pairs_nt_bf16_64x64x256_9091df", "mma", 1, sms, tiles_64x64, -(-k // 256),
-            k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(17, ("nf4_pairs_nt_bf16_64x64x256_9091df",), (tiles_64x64,), ()))
-    tiles_256x128 = -(-m // 256) * -(-n // 128)
-    # 18: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_256x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_256x128x64_056407", "wgmma", 1, sms, tiles_256x128, -(-k // 64),
-            k * 32768, -(-n // 128) * (m * k * 2) + -(-m // 256) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(18, ("nf4_held_nt_bf16_256x128x64_056407",), (min(tiles_256x128, sms),), ())
-        yield Candidate(us, choice)
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 19: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 192 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_192x128x64_0dc984", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
-            k * 24576, -(-n // 128) * (m * k * 2) + -(-m // 192) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(19, ("nf4_held_nt_bf16_192x128x64_0dc984",), (min(tiles_192x128, sms),), ())
-        yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 20: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_128x128x64_90ccf0", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384, -(-n // 128) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(20, ("nf4_held_nt_bf16_128x128x64_90ccf0",), (min(tiles_128x128, sms),), ())
-        yield Candidate(us, choice)
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 21: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x64 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_128x64x64_12fe72", "wgmma", 1, sms, tiles_128x64, -(-k // 64),
-            k * 8192, -(-n // 64) * (m * k * 2) + -(-m // 128) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(21, ("nf4_held_nt_bf16_128x64x64_12fe72",), (min(tiles_128x64, sms),), ())
-        yield Candidate(us, choice)
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 22: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_64x128x64_de8f89", "wgmma", 1, sms, tiles_64x128, -(-k // 64),
-            k * 8192, -(-n // 128) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(22, ("nf4_held_nt_bf16_64x128x64_de8f89",), (min(tiles_64x128, sms),), ())
-        yield Candidate(us, choice)
-    # 23: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_64x64x64_a33966", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
-        )
-        choice = Choice(23, ("nf4_held_nt_bf16_64x64x64_a33966",), (min(tiles_64x64, sms),), ())
-        yield Candidate(us, choice)
-    # 24: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 128 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_64x64x128_b9d320", "wgmma", 1, sms, tiles_64x64, -(-k // 128),
-            k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
-        )
-        choice = Choice(24, ("nf4_held_nt_bf16_64x64x128_b9d320",), (min(tiles_64x64, sms),), ())
-        yield Candidate(us, choice)
-    # 25: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 64 <= 2147483647
-        and k + 128 <= 2147483647 and tiles_32x64 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_32x64x128_6649f0", "wgmma", 1, sms, tiles_32x64, -(-k // 128),
-            k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
-        )
-        choice = Choice(25, ("nf4_held_nt_bf16_32x64x128_6649f0",), (min(tiles_32x64, sms),), ())
-        yield Candidate(us, choice)
-    # 26: more rows, pairs
-    if (
-        arch in SOME_1
-        and align_a >= 16 and chunks <= 1 and m + 32 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_32x128 + sms <= 4294967295
-    ):
-        us = time(
-            "nf4_held_nt_bf16_32x128x64_522f2e", "wgmma", 1, sms, tiles_32x128, -(-k // 64),
-            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
-            stores,
-        )
-        choice = Choice(26, ("nf4_held_nt_bf16_32x128x64_522f2e",), (min(tiles_32x128, sms),), ())
-        yield Candidate(us, choice)
-    # 27: few rows: the weight streams once, as it is stored
-    if align_a >= 16 and tiles_8x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
-        us = time(
-            "nf4_mma_nt_bf16_8x16x256_da69e6", "mma", 1, sms, tiles_8x16, -(-k // 256), k * 128,
-            -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(27, ("nf4_mma_nt_bf16_8x16x256_da69e6",), (tiles_8x16,), ()))
-    tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 28: few rows: the weight streams once, as it is stored
-    if align_a >= 16 and tiles_16x16 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
-        us = time(
-            "nf4_mma_nt_bf16_16x16x256_ad3b9b", "mma", 1, sms, tiles_16x16, -(-k // 256), k * 256,
-            -(-n // 16) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(28, ("nf4_mma_nt_bf16_16x16x256_ad3b9b",), (tiles_16x16,), ()))
-    # 29: few rows: the weight streams once, as it is stored
-    if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
-        us = time(
-            "nf4_mma_nt_bf16_8x32x256_f5a486", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(29, ("nf4_mma_nt_bf16_8x32x256_f5a486",), (tiles_8x32,), ()))
-    # 30: few rows: the weight streams once, as it is stored
-    if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
-        us = time(
-            "nf4_mma_nt_bf16_16x32x256_89461c", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
-            -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(30, ("nf4_mma_nt_bf16_16x32x256_89461c",), (tiles_16x32,), ()))
-    # 31: few rows: the weight streams once, as it is stored
-    if (
-        arch in SOME_2
-        and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_mma_nt_bf16_32x32x256_44cce0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
-            -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(31, ("nf4_mma_nt_bf16_32x32x256_44cce0",), (tiles_32x32,), ()))
-    # 32: few rows: the weight streams once, as it is stored
-    if (
-        arch in SOME_2
-        and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
-    ):
-        us = time(
-            "nf4_mma_nt_bf16_32x64x256_d8f5aa", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
-            -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
-        )
-        yield Candidate(us, Choice(32, ("nf4_mma_nt_bf16_32x64x256_d8f5aa",), (tiles_32x64,), ()))
-    # 33: more rows: the weight as it is stored, by wgmma
+    # 9: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
@@ -401,10 +128,11 @@ def candidates(
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            33, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
+            9, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 34: more rows: the weight as it is stored, by wgmma
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 10: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
@@ -415,10 +143,11 @@ def candidates(
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            34, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
+            10, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 35: more rows: the weight as it is stored, by wgmma
+    tiles_128x64 = -(-m // 128) * -(-n // 64)
+    # 11: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
@@ -430,10 +159,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            35, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
+            11, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 36: more rows: the weight as it is stored, by wgmma
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 12: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
@@ -445,10 +175,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            36, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
+            12, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
-    # 37: more rows: the weight as it is stored, by wgmma
+    tiles_256x128 = -(-m // 256) * -(-n // 128)
+    # 13: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
@@ -460,7 +191,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            37, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
+            13, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = n * -(-k // 64) * 36
@@ -468,7 +199,7 @@ def candidates(
     operands_2 = (m + n) * k * 2
     pieces_n_k64 = n * -(-k // 64)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 38: the weight dequantised; many rows, by wgmma
+    # 14: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -485,12 +216,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            38, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
+            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 39: the weight dequantised; many rows, by wgmma
+    # 15: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -507,12 +238,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            39, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
+            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 40: the weight dequantised; many rows, by wgmma
+    # 16: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -529,12 +260,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            40, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
+            16, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 41: the weight dequantised; many rows, by wgmma
+    # 17: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -551,11 +282,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            41, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
+            17, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 42: the weight dequantised; many rows, by wgmma
+    # 18: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -572,11 +303,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            42, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
+            18, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 43: the weight dequantised; many rows, by wgmma
+    # 19: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -593,11 +324,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            43, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
+            19, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 44: the weight dequantised; many rows, by mma
+    # 20: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -612,11 +343,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            44, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
+            20, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 45: the weight dequantised; many rows, by mma
+    # 21: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -628,11 +359,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            45, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
+            21, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 46: the weight dequantised; everything else: any size, alignment and plan
+    # 22: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -644,7 +375,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            46, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
+            22, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

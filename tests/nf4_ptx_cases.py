@@ -96,7 +96,9 @@ def products(name):
         shapes = [(high, max(7 + step // 4, unit), wide), (low, 9 * step, 64), (1, step, 64)]
         shapes.append((2, (unit > 1) * unit if f64 else 2100, 64))
         k, chunk = max(23, 3 * unit), max(23, 3 * unit) if f64 else 16
-        found += [lambda device: check_chains(spec, 3, 128, k, chunk, pitch=k + 1 if unit == 1 else k)]
+        found += [
+            lambda device: check_chains(spec, 3, 128, k, chunk, pitch=k + 1 if unit == 1 else k)
+        ]
     kinds = [kind for kind in KINDS if kind != "special"]
     return found + [
         functools.partial(

@@ -1,4 +1,4 @@
-"""The nf4_pairs family: products with NF4 weights on tensor cores, by ``mma.sync``, sm_80 and on."""
+"""The nf4_pairs family: products with NF4 weights that warps look up as they multiply them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS
 from ptxgen.spec.mma import VECTOR, MmaSide
-from ptxgen.spec.nf4_table import TABLE, Nf4TableSpec
+from ptxgen.spec.nf4_packed import INDICES, LAYOUTS, Nf4GemmSpec
 
 SPLITS = ("none", "serial")
+TABLE = 1 << 16
+"""Bytes of the table: 256 for each byte of two indices, of which each lane has two codes."""
 
 
 @dataclass(frozen=True)
-class Nf4PairsSpec(Nf4TableSpec):
+class Nf4PairsSpec(Nf4GemmSpec):
     """A kernel of products whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
 
     A CTA of ``warps`` warps side by side that multiply, and ``helpers`` that copy operands,
@@ -50,6 +52,8 @@ class Nf4PairsSpec(Nf4TableSpec):
     family: ClassVar[str] = "nf4_pairs"
     template: ClassVar[str] = "nf4/pairs.cu.j2"
     block: ClassVar[int] = 128
+    """k's over which the main loop is unrolled."""
+    table_bytes: ClassVar[int] = TABLE
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
         "warps": "warps that multiply, side by side along n",
@@ -116,6 +120,36 @@ class Nf4PairsSpec(Nf4TableSpec):
     def buffers(self) -> int:
         """Steps of 16 k whose fragments a thread has room for: a power of two above ``ahead``."""
         return 1 << self.ahead.bit_length()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the weight in a stage."""
+        return self.bn if self.along_k else self.bk
+
+    @property
+    def columns(self) -> int:
+        """Numbers of such a row."""
+        return self.bk if self.along_k else self.bn
+
+    @property
+    def parts(self) -> int:
+        """Vectors of indices of such a row."""
+        return self.columns // INDICES
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from row to row: an odd number of vectors, so that rows lie in different banks."""
+        return 16 * (self.parts | 1)
+
+    @property
+    def scale_parts(self) -> int:
+        """Scales of such a row."""
+        return max(self.columns // self.scale_block, 1)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of a stage of indices and scales."""
+        return self.rows * (self.pitch + 4 * self.scale_parts)
 
     @property
     def stage_bytes(self) -> int:
@@ -198,3 +232,15 @@ class Nf4PairsSpec(Nf4TableSpec):
             f"requires {self.requires}",
             f"grid {self.grid}",
         )
+
+    def check_table(self) -> None:
+        """SpecError where threads, lanes and blocks do not fit."""
+        name, threads = self.name, self.helpers * WARP
+        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
+        whole = self.parts * INDICES
+        check(whole == self.columns, name, "whole vectors of indices", whole, self.columns)
+        check(threads % self.parts == 0, name, "rows of B at once", threads, self.parts)
+        if not self.along_k:
+            check(self.strips in (1, 2, 4), name, "strips of a warp", self.strips, (1, 2, 4))
+            blocks = max(self.bn, self.scale_block) % min(self.bn, self.scale_block)
+            check(blocks == 0, name, "columns beside whole blocks", blocks, 0)

@@ -91,11 +91,14 @@ def products(name):
     if spec.layout == "NT":
         shapes = [(high, wide, 64), (low, 5, 128), (1, 1, 64), (2, 3, 192 if f64 else 2112)]
     else:
-        wide = -(-wide // 64) * 64
-        shapes = [(high, 7 + step // 4, wide), (low, 9 * step, 64), (1, step, 64)]
-        shapes.append((2, 0 if f64 else 2100, 64))
-        chunk = 23 if f64 else 16
-        found += [lambda device: check_chains(spec, 3, 128, 23, chunk, pitch=24)]
+        wide, unit = -(-wide // 64) * 64, spec.unit
+        step = max(step, unit)
+        shapes = [(high, max(7 + step // 4, unit), wide), (low, 9 * step, 64), (1, step, 64)]
+        shapes.append((2, (unit > 1) * unit if f64 else 2100, 64))
+        k, chunk = max(23, 3 * unit), max(23, 3 * unit) if f64 else 16
+        found += [
+            lambda device: check_chains(spec, 3, 128, k, chunk, pitch=k + 1 if unit == 1 else k)
+        ]
     kinds = [kind for kind in KINDS if kind != "special"]
     return found + [
         functools.partial(

@@ -128,11 +128,14 @@ def test_nothing_is_shared(name):
     """No shared memory, no barrier, no atomic; a look-up is a tree of 15 or one shuffle."""
     spec, text = WRITTEN[name], render(WRITTEN[name])
     assert not re.search(r"\.shared|\bbar\b|barrier|\batom|\bred\b", text)
-    found = text.count("mul.rn.f32"), text.count("selp.f32 %pick"), text.count("shfl.sync")
+    found = text.count("mul.rn.f32"), text.count("selp.f32 %pick"), text.count("shfl.sync.idx")
     looked_up = found[0]
     assert looked_up > 0
     select = looked_up, 15 * looked_up, 0
     assert found == (select if spec.look_up == "select" else (looked_up, 15, looked_up))
+    exchanges = isinstance(spec, Nf4MmaSpec) and spec.align_a == 16
+    vectors = spec.tm * spec.ahead // 2 if exchanges else 0
+    assert text.count("shfl.sync") == found[2] + 4 * vectors  # of A, which four lanes transpose
     assert name not in read_by_people(WRITTEN.values())
 
 

@@ -117,6 +117,11 @@ class Nf4PtxSpec(KernelSpec):
         return "fma64" if self.accumulator == "f64" else "fma"
 
     @property
+    def unit(self) -> int:
+        """What K is a multiple of."""
+        return 1
+
+    @property
     def tn_taken(self) -> tuple[int, ...]:
         """What ``tn`` may be: in layout NN whole words of codes."""
         return (1, 2, 4, 8) if self.layout == "NT" else (4, 8)
@@ -203,6 +208,8 @@ class Nf4PtxSpec(KernelSpec):
             terms.append(ALIGN_A >= 16)
         if self.split:
             terms.append(PARTIAL_SUMS * 4 <= WORKSPACE_MAX)
+        if self.unit > 1:
+            terms.append((K % self.unit).eq(0))
         return all_of(terms)
 
     @property
@@ -239,7 +246,8 @@ class Nf4PtxSpec(KernelSpec):
 class Nf4MmaSpec(Nf4PtxSpec):
     """The same with chains in f64 on tensor cores, where a step of theirs is an fma of f64.
 
-    The lanes of a warp are 8 by 4: it computes 8 ``tm`` rows by 4 ``tn`` columns.
+    The lanes of a warp are 8 by 4: it computes 8 ``tm`` rows by 4 ``tn`` columns. Where rows of A
+    are loaded 16 bytes at a time (``align_a``), lanes exchange what they need of them.
     """
 
     bm: int = 64
@@ -256,7 +264,8 @@ class Nf4MmaSpec(Nf4PtxSpec):
         super().__post_init__()
         check(self.contract == WIDE, self.name, "contract", self.contract, WIDE)
         check(self.tm in (2, 4, 8), self.name, "tm", self.tm, (2, 4, 8))
-        check(self.align_a == 4, self.name, "align_a", self.align_a, 4)
+        vectors = self.align_a == 16
+        check(self.ahead >= 2 or not vectors, self.name, "ahead", self.ahead, ">= 2")
         check(self.min_arch == "sm_90", self.name, "min_arch", self.min_arch, "sm_90")
 
     @property
@@ -270,6 +279,11 @@ class Nf4MmaSpec(Nf4PtxSpec):
     @property
     def multiplier(self) -> str:
         return "mma64"
+
+    @property
+    def unit(self) -> int:
+        # Of a product it is whole blocks anyway.
+        return 16 if self.align_a == 16 and self.layout == "NN" else 1
 
     @property
     def tn_taken(self) -> tuple[int, ...]:

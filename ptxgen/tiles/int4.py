@@ -31,6 +31,11 @@ TILES = (
 )
 WIDE = ((32, 128, 256, 1, 2, 4), 4, (1, 2), False, "few rows, many columns")
 """Where B's rows are along n, so that longer pieces of them are read."""
+RRR = (
+    ((32, 32, 512, 1, 1, 4), 8, (1,), True, "few rows or few outputs"),
+    ((32, 64, 256, 1, 2, 6), 4, (2,), True, "few rows or few outputs"),
+)
+"""There two CTAs that share a tile's k's have twice as many columns: 32 bytes of a row of B."""
 
 
 def _table(layout: str, dtype: str) -> RouteTable:
@@ -41,7 +46,7 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
     # Without a sign, a factor is its value as soon as it stands alone.
     widen = "shift" if ELEMENTS[dtype].low < 0 else "extend"
     alone = []
-    tiles = (*TILES, WIDE) if layout == "rrr" else TILES
+    tiles = (*RRR, *TILES[1:], WIDE) if layout == "rrr" else TILES
     for sizes, warps_k, clusters, ahead, reason in tiles:
         for cluster_k in clusters:
             kernel = Int4Spec(

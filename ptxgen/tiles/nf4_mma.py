@@ -5,7 +5,7 @@ those that help, and the stages that these copy ahead; of wgmma: the tile, consu
 stages, and helpers. Two regimes (docs/performance-nf4.md has the measurements):
 
 - *few rows*: the weight streams past once. Where it has few columns, narrow tiles give more SMs
-  one; where outputs lie along its rows ("NN"), wide ones read longer pieces of these.
+  one, and helping warps widen the weight; else the warps that multiply look it up themselves.
 - *more rows*, on Hopper: the tile that still gives nearly every SM one, up to where dequantising
   the whole weight first takes less time than doing it again for every 256 rows.
 """
@@ -14,32 +14,50 @@ from __future__ import annotations
 
 from ptxgen.spec import Route
 from ptxgen.spec.nf4_mma import Nf4TensorSpec
+from ptxgen.spec.nf4_pairs import Nf4PairsSpec
 from ptxgen.spec.nf4_wgmma import Nf4WgmmaSpec
 from ptxgen.tiles.regimes import routes as made
 
 
 def few_rows(layout: str, dtype: str) -> tuple[Nf4TensorSpec, ...]:
-    """The kernels of few rows."""
+    """The kernels of few rows and few columns, whose weight helping warps widen."""
 
     def kernel(
-        bm: int, bn: int, bk: int, warps: tuple[int, int], helpers: int, stages: int, ahead: int = 7
+        bm: int, bn: int, warps: int, helpers: int, stages: int, ahead: int = 7
     ) -> Nf4TensorSpec:
         return Nf4TensorSpec(
-            layout, bm, bn, bk, *warps, helpers, stages, ahead, split="serial", dtype=dtype
+            layout, bm, bn, 256, 1, warps, helpers, stages, ahead, split="serial", dtype=dtype
         )
 
-    others = (
-        (kernel(8, 16, 256, (1, 1), 4, 6), kernel(16, 16, 256, (1, 1), 4, 5))
-        if layout == "NT"
-        else (kernel(8, 128, 128, (1, 8), 16, 4, 3),)
-    )
-    return (
-        *others,
-        kernel(8, 32, 256, (1, 2), 8, 5),
-        kernel(16, 32, 256, (1, 2), 8, 5),
-        kernel(32, 32, 256, (1, 2), 8, 4, 3),
-        kernel(32, 64, 256, (1, 4), 16, 3, 1),
-    )
+    if layout == "NT":
+        return kernel(8, 16, 1, 4, 6), kernel(16, 16, 1, 4, 5)
+    return kernel(8, 32, 2, 8, 5), kernel(16, 32, 2, 8, 5), kernel(32, 32, 2, 8, 4, 3)
+
+
+def more_columns(layout: str, dtype: str) -> tuple[Nf4PairsSpec, ...]:
+    """The kernels of few rows and more columns, looked up by the warps that multiply."""
+
+    def kernel(
+        bm: int, bn: int, warps: int, helpers: int, stages: int, bk: int = 256
+    ) -> Nf4PairsSpec:
+        return Nf4PairsSpec(
+            *(layout, bm, bn, bk, warps, helpers, stages, 2),
+            split="serial",
+            dtype=dtype,
+            min_arch="sm_90",
+        )
+
+    if layout == "NT":
+        return (
+            kernel(8, 32, 2, 4, 10),
+            kernel(8, 64, 4, 4, 8),
+            kernel(8, 112, 7, 7, 6),
+            kernel(16, 32, 2, 4, 8),
+            kernel(16, 64, 4, 4, 6),
+            kernel(32, 64, 4, 4, 5),
+            kernel(32, 128, 8, 8, 4),
+        )
+    return kernel(8, 64, 4, 8, 7), kernel(8, 128, 4, 8, 9, 128), kernel(16, 128, 4, 8, 5)
 
 
 def more_rows(layout: str, dtype: str) -> tuple[Nf4WgmmaSpec, ...]:
@@ -65,5 +83,6 @@ def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
     """Their routes."""
     return (
         *made(few_rows(layout, dtype), "few rows: the weight streams once, as it is stored"),
+        *made(more_columns(layout, dtype), "few rows, more columns: looked up as it is multiplied"),
         *made(more_rows(layout, dtype), "more rows: the weight as it is stored, by wgmma"),
     )

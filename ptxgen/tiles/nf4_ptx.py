@@ -43,21 +43,18 @@ _FEW: dict[str, tuple[tuple[Tile, int], ...]] = {
 """Tiles for few rows, and how far ahead codes are fetched. With more rows dequantising first is the
 faster way.
 """
-_WIDE: dict[str, tuple[tuple[Tile, int, str], ...]] = {
-    "NT": (
-        ((128, 8, 8, 4), 1, "select"),
-        ((32, 4, 8, 4), 1, "select"),
-        ((16, 2, 8, 2), 4, "shuffle"),
-        ((16, 2, 2, 2), 4, "shuffle"),
-    ),
-    "NN": (
-        ((128, 8, 8, 4), 1, "shuffle"),
-        ((32, 4, 8, 4), 1, "shuffle"),
-        ((16, 2, 8, 2), 4, "shuffle"),
-        ((16, 2, 2, 2), 4, "shuffle"),
-    ),
+_WIDE: tuple[tuple[Tile, int], ...] = (
+    ((32, 4, 8, 4), 2),
+    ((16, 2, 8, 2), 4),
+    ((16, 2, 4, 2), 4),
+    ((16, 2, 2, 2), 8),
+)
+"""Tiles of tensor cores whose rows of A are loaded by vectors, and how far ahead."""
+_ANY: dict[str, tuple[tuple[Tile, int, str], ...]] = {
+    "NT": (((128, 8, 8, 4), 1, "select"), ((16, 2, 8, 2), 4, "shuffle")),
+    "NN": (((128, 8, 8, 4), 1, "shuffle"), ((16, 2, 8, 2), 4, "shuffle")),
 }
-"""Those of tensor cores, largest first, and how codes are looked up."""
+"""Those for many outputs, or for any alignment, and how codes are looked up."""
 
 
 def routes(layout: str) -> tuple[Route, ...]:
@@ -77,8 +74,14 @@ def wide_routes(layout: str) -> tuple[Route, ...]:
     """Those of sums in f64; the last serves everything."""
     then = (FinishSpec(),) if layout == "NT" else ()
     tensor = (
-        Nf4MmaSpec(layout, bm, tm, tn, warps, look_up=look_up, ahead=ahead)
-        for (bm, tm, tn, warps), ahead, look_up in _WIDE[layout]
+        *(
+            Nf4MmaSpec(layout, bm, tm, tn, warps, look_up=look_up, ahead=ahead)
+            for (bm, tm, tn, warps), ahead, look_up in _ANY[layout]
+        ),
+        *(
+            Nf4MmaSpec(layout, bm, tm, tn, warps, look_up="shuffle", ahead=ahead, align_a=16)
+            for (bm, tm, tn, warps), ahead in _WIDE
+        ),
     )
     aligned = NAMED["nf4_gemm_f64" if layout == "NT" else "nf4_dgrad_f64"]
     return (

@@ -28,18 +28,18 @@ def candidates(
         )
         choice = Choice(0, ("int4_rrr_u4_32x32x512_441a19",), (min(tiles_32x32, 2147483647),), ())
         yield Candidate(us, choice)
+    tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 1: few rows or few outputs; 2 CTAs share a tile's k's
     if arch in SOME_0 and align_a >= 16 and align_b >= 16:
         us = time(
-            "int4_rrr_u4_32x32x512_eb1020", "mma8", 2, sms, tiles_32x32 * 2, -(-k // 1024),
-            -(-k // 1024) * 524288, -(-(tiles_32x32 * (min(m, 32) + min(n, 32)) * k) // 2),
-            operands, stores,
+            "int4_rrr_u4_32x64x256_a9c43d", "mma8", 2, sms, tiles_32x64 * 2, -(-k // 512),
+            -(-k // 512) * 524288, -(-(tiles_32x64 * (min(m, 32) + min(n, 64)) * k) // 2), operands,
+            stores,
         )
         choice = Choice(
-            1, ("int4_rrr_u4_32x32x512_eb1020",), (min(tiles_32x32, 1073741823) * 2,), (),
+            1, ("int4_rrr_u4_32x64x256_a9c43d",), (min(tiles_32x64, 1073741823) * 2,), (),
         )
         yield Candidate(us, choice)
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
     # 2: few rows
     if align_a >= 16 and align_b >= 16:
         us = time(

@@ -32,21 +32,8 @@ def candidates(
             (),
         )
         yield Candidate(us, choice)
-    tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 1: sums in f64 on tensor cores
-    if arch in SOME_0 and min(-(-m // 32), 512) * -(-n // 128) * chunks <= 2147483647:
-        us = time(
-            "nf4_nn_f64_32x128_mma_6a5b55", "mma64", 1, sms, tiles_32x128 * chunks, -(-chunk // 8),
-            chunk * 4096, -(-m // 32) * (n * k // 2 + n * k // 16) + -(-n // 128) * m * k * 4,
-            operands, stores,
-        )
-        choice = Choice(
-            1, ("nf4_nn_f64_32x128_mma_6a5b55",), (min(-(-m // 32), 512) * -(-n // 128) * chunks,),
-            (),
-        )
-        yield Candidate(us, choice)
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 2: sums in f64 on tensor cores
+    # 1: sums in f64 on tensor cores
     if arch in SOME_0 and min(-(-m // 16), 512) * -(-n // 64) * chunks <= 2147483647:
         us = time(
             "nf4_nn_f64_16x64_mma_f8ca87", "mma64", 1, sms, tiles_16x64 * chunks, -(-chunk // 8),
@@ -54,25 +41,79 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            2, ("nf4_nn_f64_16x64_mma_f8ca87",), (min(-(-m // 16), 512) * -(-n // 64) * chunks,),
+            1, ("nf4_nn_f64_16x64_mma_f8ca87",), (min(-(-m // 16), 512) * -(-n // 64) * chunks,),
+            (),
+        )
+        yield Candidate(us, choice)
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 2: sums in f64 on tensor cores
+    if (
+        arch in SOME_0
+        and min(-(-m // 32), 512) * -(-n // 128) * chunks <= 2147483647 and align_a >= 16
+        and k % 16 == 0
+    ):
+        us = time(
+            "nf4_nn_f64_32x128_mma_35e6a9", "mma64", 1, sms, tiles_32x128 * chunks, -(-chunk // 8),
+            chunk * 4096, -(-m // 32) * (n * k // 2 + n * k // 16) + -(-n // 128) * m * k * 4,
+            operands, stores,
+        )
+        choice = Choice(
+            2, ("nf4_nn_f64_32x128_mma_35e6a9",), (min(-(-m // 32), 512) * -(-n // 128) * chunks,),
+            (),
+        )
+        yield Candidate(us, choice)
+    # 3: sums in f64 on tensor cores
+    if (
+        arch in SOME_0
+        and min(-(-m // 16), 512) * -(-n // 64) * chunks <= 2147483647 and align_a >= 16
+        and k % 16 == 0
+    ):
+        us = time(
+            "nf4_nn_f64_16x64_mma_cfc287", "mma64", 1, sms, tiles_16x64 * chunks, -(-chunk // 8),
+            chunk * 1024, -(-m // 16) * (n * k // 2 + n * k // 16) + -(-n // 64) * m * k * 4,
+            operands, stores,
+        )
+        choice = Choice(
+            3, ("nf4_nn_f64_16x64_mma_cfc287",), (min(-(-m // 16), 512) * -(-n // 64) * chunks,),
+            (),
+        )
+        yield Candidate(us, choice)
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 4: sums in f64 on tensor cores
+    if (
+        arch in SOME_0
+        and min(-(-m // 16), 512) * -(-n // 32) * chunks <= 2147483647 and align_a >= 16
+        and k % 16 == 0
+    ):
+        us = time(
+            "nf4_nn_f64_16x32_mma_851c6c", "mma64", 1, sms, tiles_16x32 * chunks, -(-chunk // 8),
+            chunk * 512, -(-m // 16) * (n * k // 2 + n * k // 16) + -(-n // 32) * m * k * 4,
+            operands, stores,
+        )
+        choice = Choice(
+            4, ("nf4_nn_f64_16x32_mma_851c6c",), (min(-(-m // 16), 512) * -(-n // 32) * chunks,),
             (),
         )
         yield Candidate(us, choice)
     tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 3: sums in f64 on tensor cores
-    if arch in SOME_0 and min(-(-m // 16), 512) * -(-n // 16) * chunks <= 2147483647:
+    # 5: sums in f64 on tensor cores
+    if (
+        arch in SOME_0
+        and min(-(-m // 16), 512) * -(-n // 16) * chunks <= 2147483647 and align_a >= 16
+        and k % 16 == 0
+    ):
         us = time(
-            "nf4_nn_f64_16x16_mma_ab49ed", "mma64", 1, sms, tiles_16x16 * chunks, -(-chunk // 8),
+            "nf4_nn_f64_16x16_mma_7a4b19", "mma64", 1, sms, tiles_16x16 * chunks, -(-chunk // 8),
             chunk * 256, -(-m // 16) * (n * k // 2 + n * k // 16) + -(-n // 16) * m * k * 4,
             operands, stores,
         )
         choice = Choice(
-            3, ("nf4_nn_f64_16x16_mma_ab49ed",), (min(-(-m // 16), 512) * -(-n // 16) * chunks,),
+            5, ("nf4_nn_f64_16x16_mma_7a4b19",), (min(-(-m // 16), 512) * -(-n // 16) * chunks,),
             (),
         )
         yield Candidate(us, choice)
     tiles_16x256 = -(-m // 16) * -(-n // 256)
-    # 4: sums in f64 on FMA units
+    # 6: sums in f64 on FMA units
     if min(-(-m // 16), 512) * -(-n // 256) * chunks <= 2147483647 and align_a >= 16:
         us = time(
             "nf4_nn_f64_16x256_28c404", "fma64", 1, sms, tiles_16x256 * chunks, -(-chunk // 8),
@@ -80,10 +121,10 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            4, ("nf4_nn_f64_16x256_28c404",), (min(-(-m // 16), 512) * -(-n // 256) * chunks,), (),
+            6, ("nf4_nn_f64_16x256_28c404",), (min(-(-m // 16), 512) * -(-n // 256) * chunks,), (),
         )
         yield Candidate(us, choice)
-    # 5: everything else: any alignment
+    # 7: everything else: any alignment
     if min(-(-m // 16), 512) * -(-n // 256) * chunks <= 2147483647:
         us = time(
             "nf4_nn_f64_16x256_475714", "fma64", 1, sms, tiles_16x256 * chunks, -(-chunk // 8),
@@ -91,6 +132,6 @@ def candidates(
             operands, stores,
         )
         choice = Choice(
-            5, ("nf4_nn_f64_16x256_475714",), (min(-(-m // 16), 512) * -(-n // 256) * chunks,), (),
+            7, ("nf4_nn_f64_16x256_475714",), (min(-(-m // 16), 512) * -(-n // 256) * chunks,), (),
         )
         yield Candidate(us, choice)

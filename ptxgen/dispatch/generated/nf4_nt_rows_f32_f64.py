@@ -41,29 +41,8 @@ def candidates(
             (min(-(-m // 128), 512) * -(-n // 64) * chunks, min(m, 512) * -(-n // 128)), (),
         )
         yield Candidate(us, choice)
-    tiles_32x128 = -(-m // 32) * -(-n // 128)
-    # 1: sums in f64 on tensor cores
-    if (
-        arch in SOME_0
-        and min(-(-m // 32), 512) * -(-n // 128) * chunks <= 2147483647
-        and min(m, 512) * -(-n // 128) <= 2147483647
-    ):
-        us = time(
-            "nf4_nt_f64_32x128_mma_dde4f7", "mma64", 1, sms, tiles_32x128 * chunks, -(-chunk // 8),
-            chunk * 4096, -(-m // 32) * (n * k // 2 + n * k // 16) + -(-n // 128) * m * k * 4,
-            operands, stores,
-        )
-        us += time(
-            "finish_f32_128_bf44ae", "fma", 8, sms, min(m, 512) * -(-n // 128), -(-m // 512), 0,
-            operands_1, operands_1, operands_1,
-        )
-        choice = Choice(
-            1, ("nf4_nt_f64_32x128_mma_dde4f7", "finish_f32_128_bf44ae"),
-            (min(-(-m // 32), 512) * -(-n // 128) * chunks, min(m, 512) * -(-n // 128)), (),
-        )
-        yield Candidate(us, choice)
     tiles_16x64 = -(-m // 16) * -(-n // 64)
-    # 2: sums in f64 on tensor cores
+    # 1: sums in f64 on tensor cores
     if (
         arch in SOME_0
         and min(-(-m // 16), 512) * -(-n // 64) * chunks <= 2147483647
@@ -79,19 +58,81 @@ def candidates(
             operands_1, operands_1, operands_1,
         )
         choice = Choice(
-            2, ("nf4_nt_f64_16x64_mma_caa0bf", "finish_f32_128_bf44ae"),
+            1, ("nf4_nt_f64_16x64_mma_caa0bf", "finish_f32_128_bf44ae"),
             (min(-(-m // 16), 512) * -(-n // 64) * chunks, min(m, 512) * -(-n // 128)), (),
         )
         yield Candidate(us, choice)
-    tiles_16x16 = -(-m // 16) * -(-n // 16)
-    # 3: sums in f64 on tensor cores
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 2: sums in f64 on tensor cores
     if (
         arch in SOME_0
-        and min(-(-m // 16), 512) * -(-n // 16) * chunks <= 2147483647
+        and min(-(-m // 32), 512) * -(-n // 128) * chunks <= 2147483647 and align_a >= 16
         and min(m, 512) * -(-n // 128) <= 2147483647
     ):
         us = time(
-            "nf4_nt_f64_16x16_mma_84c823", "mma64", 1, sms, tiles_16x16 * chunks, -(-chunk // 8),
+            "nf4_nt_f64_32x128_mma_9de75a", "mma64", 1, sms, tiles_32x128 * chunks, -(-chunk // 8),
+            chunk * 4096, -(-m // 32) * (n * k // 2 + n * k // 16) + -(-n // 128) * m * k * 4,
+            operands, stores,
+        )
+        us += time(
+            "finish_f32_128_bf44ae", "fma", 8, sms, min(m, 512) * -(-n // 128), -(-m // 512), 0,
+            operands_1, operands_1, operands_1,
+        )
+        choice = Choice(
+            2, ("nf4_nt_f64_32x128_mma_9de75a", "finish_f32_128_bf44ae"),
+            (min(-(-m // 32), 512) * -(-n // 128) * chunks, min(m, 512) * -(-n // 128)), (),
+        )
+        yield Candidate(us, choice)
+    # 3: sums in f64 on tensor cores
+    if (
+        arch in SOME_0
+        and min(-(-m // 16), 512) * -(-n // 64) * chunks <= 2147483647 and align_a >= 16
+        and min(m, 512) * -(-n // 128) <= 2147483647
+    ):
+        us = time(
+            "nf4_nt_f64_16x64_mma_f55987", "mma64", 1, sms, tiles_16x64 * chunks, -(-chunk // 8),
+            chunk * 1024, -(-m // 16) * (n * k // 2 + n * k // 16) + -(-n // 64) * m * k * 4,
+            operands, stores,
+        )
+        us += time(
+            "finish_f32_128_bf44ae", "fma", 8, sms, min(m, 512) * -(-n // 128), -(-m // 512), 0,
+            operands_1, operands_1, operands_1,
+        )
+        choice = Choice(
+            3, ("nf4_nt_f64_16x64_mma_f55987", "finish_f32_128_bf44ae"),
+            (min(-(-m // 16), 512) * -(-n // 64) * chunks, min(m, 512) * -(-n // 128)), (),
+        )
+        yield Candidate(us, choice)
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 4: sums in f64 on tensor cores
+    if (
+        arch in SOME_0
+        and min(-(-m // 16), 512) * -(-n // 32) * chunks <= 2147483647 and align_a >= 16
+        and min(m, 512) * -(-n // 128) <= 2147483647
+    ):
+        us = time(
+            "nf4_nt_f64_16x32_mma_57d7c6", "mma64", 1, sms, tiles_16x32 * chunks, -(-chunk // 8),
+            chunk * 512, -(-m // 16) * (n * k // 2 + n * k // 16) + -(-n // 32) * m * k * 4,
+            operands, stores,
+        )
+        us += time(
+            "finish_f32_128_bf44ae", "fma", 8, sms, min(m, 512) * -(-n // 128), -(-m // 512), 0,
+            operands_1, operands_1, operands_1,
+        )
+        choice = Choice(
+            4, ("nf4_nt_f64_16x32_mma_57d7c6", "finish_f32_128_bf44ae"),
+            (min(-(-m // 16), 512) * -(-n // 32) * chunks, min(m, 512) * -(-n // 128)), (),
+        )
+        yield Candidate(us, choice)
+    tiles_16x16 = -(-m // 16) * -(-n // 16)
+    # 5: sums in f64 on tensor cores
+    if (
+        arch in SOME_0
+        and min(-(-m // 16), 512) * -(-n // 16) * chunks <= 2147483647 and align_a >= 16
+        and min(m, 512) * -(-n // 128) <= 2147483647
+    ):
+        us = time(
+            "nf4_nt_f64_16x16_mma_f9d3bc", "mma64", 1, sms, tiles_16x16 * chunks, -(-chunk // 8),
             chunk * 256, -(-m // 16) * (n * k // 2 + n * k // 16) + -(-n // 16) * m * k * 4,
             operands, stores,
         )
@@ -100,12 +141,12 @@ def candidates(
             operands_1, operands_1, operands_1,
         )
         choice = Choice(
-            3, ("nf4_nt_f64_16x16_mma_84c823", "finish_f32_128_bf44ae"),
+            5, ("nf4_nt_f64_16x16_mma_f9d3bc", "finish_f32_128_bf44ae"),
             (min(-(-m // 16), 512) * -(-n // 16) * chunks, min(m, 512) * -(-n // 128)), (),
         )
         yield Candidate(us, choice)
     tiles_16x256 = -(-m // 16) * -(-n // 256)
-    # 4: sums in f64 on FMA units
+    # 6: sums in f64 on FMA units
     if (
         min(-(-m // 16), 512) * -(-n // 256) * chunks <= 2147483647 and align_a >= 16
         and min(m, 512) * -(-n // 128) <= 2147483647
@@ -120,11 +161,11 @@ def candidates(
             operands_1, operands_1, operands_1,
         )
         choice = Choice(
-            4, ("nf4_nt_f64_16x256_550926", "finish_f32_128_bf44ae"),
+            6, ("nf4_nt_f64_16x256_550926", "finish_f32_128_bf44ae"),
             (min(-(-m // 16), 512) * -(-n // 256) * chunks, min(m, 512) * -(-n // 128)), (),
         )
         yield Candidate(us, choice)
-    # 5: everything else: any alignment
+    # 7: everything else: any alignment
     if (
         min(-(-m // 16), 512) * -(-n // 256) * chunks <= 2147483647
         and min(m, 512) * -(-n // 128) <= 2147483647
@@ -139,7 +180,7 @@ def candidates(
             operands_1, operands_1, operands_1,
         )
         choice = Choice(
-            5, ("nf4_nt_f64_16x256_d9fefe", "finish_f32_128_bf44ae"),
+            7, ("nf4_nt_f64_16x256_d9fefe", "finish_f32_128_bf44ae"),
             (min(-(-m // 16), 512) * -(-n // 256) * chunks, min(m, 512) * -(-n // 128)), (),
         )
         yield Candidate(us, choice)

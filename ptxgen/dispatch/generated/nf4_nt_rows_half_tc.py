@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
 SOME_1 = frozenset(("sm_90",))
 
 
@@ -38,45 +38,86 @@ def candidates(
         )
         yield Candidate(us, Choice(1, ("nf4_mma_nt_bf16_16x16x256_ad3b9b",), (tiles_16x16,), ()))
     tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 2: few rows: the weight streams once, as it is stored
-    if align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
+    # 2: few rows, more columns: looked up as it is multiplied
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_8x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
         us = time(
-            "nf4_mma_nt_bf16_8x32x256_f5a486", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
+            "nf4_pairs_nt_bf16_8x32x256_4c7975", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
             -(-n // 32) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(2, ("nf4_mma_nt_bf16_8x32x256_f5a486",), (tiles_8x32,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: few rows: the weight streams once, as it is stored
-    if align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1):
+        yield Candidate(us, Choice(2, ("nf4_pairs_nt_bf16_8x32x256_4c7975",), (tiles_8x32,), ()))
+    tiles_8x64 = -(-m // 8) * -(-n // 64)
+    # 3: few rows, more columns: looked up as it is multiplied
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_8x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
         us = time(
-            "nf4_mma_nt_bf16_16x32x256_89461c", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
+            "nf4_pairs_nt_bf16_8x64x256_90ede8", "mma", 1, sms, tiles_8x64, -(-k // 256), k * 512,
+            -(-n // 64) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(3, ("nf4_pairs_nt_bf16_8x64x256_90ede8",), (tiles_8x64,), ()))
+    tiles_8x112 = -(-m // 8) * -(-n // 112)
+    # 4: few rows, more columns: looked up as it is multiplied
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_8x112 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_8x112x256_9f6401", "mma", 1, sms, tiles_8x112, -(-k // 256), k * 896,
+            -(-n // 112) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands, stores,
+        )
+        yield Candidate(us, Choice(4, ("nf4_pairs_nt_bf16_8x112x256_9f6401",), (tiles_8x112,), ()))
+    tiles_16x32 = -(-m // 16) * -(-n // 32)
+    # 5: few rows, more columns: looked up as it is multiplied
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_16x32 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_16x32x256_fe7967", "mma", 1, sms, tiles_16x32, -(-k // 256), k * 512,
             -(-n // 32) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(3, ("nf4_mma_nt_bf16_16x32x256_89461c",), (tiles_16x32,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 4: few rows: the weight streams once, as it is stored
+        yield Candidate(us, Choice(5, ("nf4_pairs_nt_bf16_16x32x256_fe7967",), (tiles_16x32,), ()))
+    tiles_16x64 = -(-m // 16) * -(-n // 64)
+    # 6: few rows, more columns: looked up as it is multiplied
     if (
         arch in SOME_0
-        and align_a >= 16 and tiles_32x32 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
+        and align_a >= 16 and tiles_16x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_mma_nt_bf16_32x32x256_44cce0", "mma", 1, sms, tiles_32x32, -(-k // 256), k * 1024,
-            -(-n // 32) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
+            "nf4_pairs_nt_bf16_16x64x256_a0b32b", "mma", 1, sms, tiles_16x64, -(-k // 256),
+            k * 1024, -(-n // 64) * (m * k * 2) + -(-m // 16) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(4, ("nf4_mma_nt_bf16_32x32x256_44cce0",), (tiles_32x32,), ()))
+        yield Candidate(us, Choice(6, ("nf4_pairs_nt_bf16_16x64x256_a0b32b",), (tiles_16x64,), ()))
     tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 5: few rows: the weight streams once, as it is stored
+    # 7: few rows, more columns: looked up as it is multiplied
     if (
         arch in SOME_0
-        and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 64 == 0 or chunks <= 1)
+        and align_a >= 16 and tiles_32x64 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "nf4_mma_nt_bf16_32x64x256_d8f5aa", "mma", 1, sms, tiles_32x64, -(-k // 256), k * 2048,
-            -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
+            "nf4_pairs_nt_bf16_32x64x256_1b3cf0", "mma", 1, sms, tiles_32x64, -(-k // 256),
+            k * 2048, -(-n // 64) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands, stores,
         )
-        yield Candidate(us, Choice(5, ("nf4_mma_nt_bf16_32x64x256_d8f5aa",), (tiles_32x64,), ()))
+        yield Candidate(us, Choice(7, ("nf4_pairs_nt_bf16_32x64x256_1b3cf0",), (tiles_32x64,), ()))
+    tiles_32x128 = -(-m // 32) * -(-n // 128)
+    # 8: few rows, more columns: looked up as it is multiplied
+    if (
+        arch in SOME_0
+        and align_a >= 16 and tiles_32x128 <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+    ):
+        us = time(
+            "nf4_pairs_nt_bf16_32x128x256_7f57a6", "mma", 1, sms, tiles_32x128, -(-k // 256),
+            k * 4096, -(-n // 128) * (m * k * 2) + -(-m // 32) * (n * k * 9 // 16), operands,
+            stores,
+        )
+        choice = Choice(8, ("nf4_pairs_nt_bf16_32x128x256_7f57a6",), (tiles_32x128,), ())
+        yield Candidate(us, choice)
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 6: more rows: the weight as it is stored, by wgmma
+    # 9: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 32 <= 2147483647
@@ -87,11 +128,11 @@ def candidates(
             k * 2048, -(-n // 32) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            6, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
+            9, ("nf4_wgmma_nt_bf16_64x32x128_0db1a4",), (min(tiles_64x32, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 7: more rows: the weight as it is stored, by wgmma
+    # 10: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
@@ -102,11 +143,11 @@ def candidates(
             k * 4096, -(-n // 64) * (m * k * 2) + -(-m // 64) * (n * k * 9 // 16), operands, stores,
         )
         choice = Choice(
-            7, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
+            10, ("nf4_wgmma_nt_bf16_64x64x128_475987",), (min(tiles_64x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 8: more rows: the weight as it is stored, by wgmma
+    # 11: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 64 <= 2147483647
@@ -118,11 +159,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            8, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
+            11, ("nf4_wgmma_nt_bf16_128x64x128_b197e8",), (min(tiles_128x64, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 9: more rows: the weight as it is stored, by wgmma
+    # 12: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
@@ -134,11 +175,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            9, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
+            12, ("nf4_wgmma_nt_bf16_128x128x64_33f264",), (min(tiles_128x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     tiles_256x128 = -(-m // 256) * -(-n // 128)
-    # 10: more rows: the weight as it is stored, by wgmma
+    # 13: more rows: the weight as it is stored, by wgmma
     if (
         arch in SOME_1
         and align_a >= 16 and chunks <= 1 and m + 256 <= 2147483647 and n + 128 <= 2147483647
@@ -150,7 +191,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            10, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
+            13, ("nf4_wgmma_nt_bf16_256x128x64_5445ce",), (min(tiles_256x128, sms) * 1,), (),
         )
         yield Candidate(us, choice)
     operands_1 = n * -(-k // 64) * 36
@@ -158,7 +199,7 @@ def candidates(
     operands_2 = (m + n) * k * 2
     pieces_n_k64 = n * -(-k // 64)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 11: the weight dequantised; many rows, by wgmma
+    # 14: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -176,12 +217,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            11, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
+            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_b35b38"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x256, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 12: the weight dequantised; many rows, by wgmma
+    # 15: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 2
@@ -199,12 +240,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            12, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
+            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x256x64_362a60"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x256, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 13: the weight dequantised; many rows, by wgmma
+    # 16: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and sms >= 1
@@ -222,12 +263,12 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            13, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
+            16, ("nf4_bf16_531262", "wgmma_nt_bf16_128x224x64_18067c"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x224, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
     tiles_256x160 = -(-m // 256) * -(-n // 160)
-    # 14: the weight dequantised; many rows, by wgmma
+    # 17: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -245,11 +286,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            14, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
+            17, ("nf4_bf16_531262", "wgmma_nt_bf16_128x160x64_732859"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_256x160, sms // 2) * 2), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 15: the weight dequantised; many rows, by wgmma
+    # 18: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -267,11 +308,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            15, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
+            18, ("nf4_bf16_531262", "wgmma_nt_bf16_128x128x64_96a12d"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_128x128, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 16: the weight dequantised; many rows, by wgmma
+    # 19: the weight dequantised; many rows, by wgmma
     if (
         arch in SOME_1
         and stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
@@ -288,11 +329,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            16, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
+            19, ("nf4_bf16_531262", "wgmma_nt_bf16_64x64x64_595f63"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, sms) * 1), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 17: the weight dequantised; many rows, by mma
+    # 20: the weight dequantised; many rows, by mma
     if (
         stores_1 <= 1073741824 and align_a >= 16 and (chunk % 64 == 0 or chunks <= 1)
         and tiles_64x64 <= 2147483647
@@ -307,11 +348,11 @@ def candidates(
             stores,
         )
         choice = Choice(
-            17, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
+            20, ("nf4_bf16_531262", "mma_nt_bf16_64x64x64_93d7f2"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_64x64), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 18: the weight dequantised; many rows, by mma
+    # 21: the weight dequantised; many rows, by mma
     if stores_1 <= 1073741824 and align_a >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -323,11 +364,11 @@ def candidates(
             operands_2, stores,
         )
         choice = Choice(
-            18, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
+            21, ("nf4_bf16_531262", "mma_nt_bf16_128x128x64_beb296"),
             (-(-(pieces_n_k64 * 8) // 1024), tiles_128x128), (stores_1,),
         )
         yield Candidate(us, choice)
-    # 19: the weight dequantised; everything else: any size, alignment and plan
+    # 22: the weight dequantised; everything else: any size, alignment and plan
     if stores_1 <= 1073741824 and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "nf4_bf16_531262", "fma", 8, sms, -(-(pieces_n_k64 * 8) // 1024), 1, 0, operands_1,
@@ -339,7 +380,7 @@ def candidates(
             stores,
         )
         choice = Choice(
-            19, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
+            22, ("nf4_bf16_531262", "mma_nt_bf16_64x64x32_d497a1"),
             (-(-(pieces_n_k64 * 8) // 1024), min(tiles_64x64, 2147483647)), (stores_1,),
         )
         yield Candidate(us, choice)

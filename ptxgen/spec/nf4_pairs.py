@@ -1,0 +1,246 @@
+"""The nf4_pairs family: products with NF4 weights that warps look up as they multiply them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ptxgen.expr import Expr, all_of, ceil_div
+from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, check
+from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS
+from ptxgen.spec.mma import VECTOR, MmaSide
+from ptxgen.spec.nf4_packed import INDICES, LAYOUTS, Nf4GemmSpec
+
+SPLITS = ("none", "serial")
+TABLE = 1 << 16
+"""Bytes of the table: 256 for each byte of two indices, of which each lane has two codes."""
+
+
+@dataclass(frozen=True)
+class Nf4PairsSpec(Nf4GemmSpec):
+    """A kernel of products whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
+
+    A CTA of ``warps`` warps side by side that multiply, and ``helpers`` that copy operands,
+    computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. Columns of B are the instruction's 16
+    rows, rows of A its 8 columns. Numbers of B are looked up in shared memory, two at a time, by
+    the lanes that multiply them.
+
+    ``stages``: those of what is copied (A, indices, scales). ``split``: "none" (the plan must give
+    one chunk) or "serial" (a CTA takes one chunk after another, and keeps a second set of sums).
+    ``ahead``: steps of 16 k by which numbers are looked up ahead. ``stream``: "b" if L2 is told to
+    evict the weight first.
+    """
+
+    layout: str
+    bm: int
+    bn: int
+    bk: int
+    warps: int
+    helpers: int
+    stages: int
+    ahead: int = 1
+    split: str = "none"
+    stream: str = "b"
+    ctas_per_sm: int = 1
+    dtype: str = "bf16"
+    min_arch: str = "sm_80"
+    contract: Contract = TC16
+
+    family: ClassVar[str] = "nf4_pairs"
+    template: ClassVar[str] = "nf4/pairs.cu.j2"
+    block: ClassVar[int] = 128
+    """k's over which the main loop is unrolled."""
+    table_bytes: ClassVar[int] = TABLE
+    meanings: ClassVar[Mapping[str, str]] = {
+        **MEANINGS,
+        "warps": "warps that multiply, side by side along n",
+        "helpers": "warps that copy operands",
+    }
+
+    def __post_init__(self) -> None:
+        for what in ("bm", "bn", "bk", "warps", "helpers", "ctas_per_sm"):
+            check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
+        name = self.name
+        for what, legal in (
+            ("dtype", TIERS["tc"]),
+            ("split", SPLITS),
+            ("stream", ("", "b")),
+            ("min_arch", [*ARCHITECTURES]),
+            ("ahead", (1, 2, 4)),
+        ):
+            check(getattr(self, what) in legal, name, what, getattr(self, what), legal)
+        check(self.stages >= 3, name, "stages", self.stages, ">= 3")
+        for what, unit in (("bk", self.block), ("bm", 8)):
+            check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
+        check(self.bn % (16 * self.warps) == 0, name, "16 * warps divides bn", self.bn, 16)
+        self.check_table()
+        threads = self.helpers * WARP
+        check(threads % self.side("a").vectors == 0, name, "rows of A at once", threads, self.bk)
+        arch = ARCHITECTURES[self.min_arch]
+        for what, needed, there in (
+            ("threads", self.threads, arch.threads_per_cta),
+            (f"shared memory on {arch.name}, bytes", self.shared_bytes, arch.shared_per_cta),
+        ):
+            check(needed <= there, name, what, needed, there)
+        slim = self.side("a").fragments
+        needed = (2 if self.split == "serial" else 1) * 4 * self.strips * slim
+        needed += self.buffers * 2 * slim + (self.ahead * 8 + 4) * self.strips + 16
+        available = min(
+            arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)
+        )
+        what = "registers per thread (accumulators, fragments, codes, addresses)"
+        check(needed <= available, name, what, needed, available)
+
+    # -- derived --------------------------------------------------------------
+    @property
+    def slots(self) -> int:
+        return self.ctas_per_sm
+
+    @property
+    def threads(self) -> int:
+        return (self.warps + self.helpers) * WARP
+
+    @property
+    def grid(self) -> Expr:
+        return self.tiles
+
+    @property
+    def multiplier(self) -> str:
+        return "mma"
+
+    @property
+    def strips(self) -> int:
+        """Times 16 columns of a warp."""
+        return self.bn // (16 * self.warps)
+
+    @property
+    def buffers(self) -> int:
+        """Steps of 16 k whose fragments a thread has room for: a power of two above ``ahead``."""
+        return 1 << self.ahead.bit_length()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the weight in a stage."""
+        return self.bn if self.along_k else self.bk
+
+    @property
+    def columns(self) -> int:
+        """Numbers of such a row."""
+        return self.bk if self.along_k else self.bn
+
+    @property
+    def parts(self) -> int:
+        """Vectors of indices of such a row."""
+        return self.columns // INDICES
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from row to row: an odd number of vectors, so that rows lie in different banks."""
+        return 16 * (self.parts | 1)
+
+    @property
+    def scale_parts(self) -> int:
+        """Scales of such a row."""
+        return max(self.columns // self.scale_block, 1)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of a stage of indices and scales."""
+        return self.rows * (self.pitch + 4 * self.scale_parts)
+
+    @property
+    def stage_bytes(self) -> int:
+        """A, indices, scales."""
+        return -(-(self.side("a").nbytes + self.weight_bytes) // 128) * 128
+
+    def side(self, x: str) -> MmaSide:
+        """The operand "a", as it lies in shared memory."""
+        assert x == "a"
+        return MmaSide(
+            copy="vector",
+            k_contiguous=True,
+            extent=self.bm,
+            rows=self.bm,
+            vectors=self.bk // VECTOR,
+            threads=self.helpers * WARP,
+            wide=False,
+            warp=self.bm,
+        )
+
+    @property
+    def exchange_pitch(self) -> int:
+        """Floats between rows of the epilogue's exchange buffer."""
+        return self.bn + 8
+
+    @property
+    def shared_bytes(self) -> int:
+        return TABLE + max(self.stages * self.stage_bytes, 4 * self.bm * self.exchange_pitch)
+
+    @property
+    def abi(self) -> Abi:
+        return Abi(
+            (
+                ptr("a", "const Element* __restrict__"),
+                ptr("data", "const unsigned char* __restrict__"),
+                ptr("scales", "const float* __restrict__"),
+                ptr("bias", "const void* __restrict__", optional=True),
+                ptr("c", "void*"),
+                *(Param(name, "i64") for name in ("lda", "ldc")),
+                *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags")),
+            )
+        )
+
+    @property
+    def requires(self) -> Expr:
+        terms = [ALIGN_A >= 2 * VECTOR, self.grid <= GRID_MAX]
+        if self.split == "none":
+            terms.append(CHUNKS <= 1)
+        else:
+            terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
+        return all_of(terms)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        bounds = (
+            ("m + BM - 1", M + (self.bm - 1)),
+            ("m0 + BM", ceil_div(M, self.bm) * self.bm),
+            ("n0 + BN", ceil_div(N, self.bn) * self.bn),
+            ("k + BK - 1", K + (self.bk - 1)),
+            ("step * BK of a copy", K + self.stages * self.bk),
+        )
+        return tuple((text, value, INDEX_MAX) for text, value in bounds)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
+        return (
+            Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),
+            Expect("mul.rn.f32", ("mul.f32", "mul.ftz*")),
+            *super().expects,
+        )
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"C[M, N] = A . B, layout {self.layout}, {self.dtype}, B an NF4 weight; CTA tile "
+            f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
+            f"{self.shared_bytes} bytes of shared memory",
+            f"{self.helpers} helping warps, {self.stages} stages, split: {self.split}",
+            f"requires {self.requires}",
+            f"grid {self.grid}",
+        )
+
+    def check_table(self) -> None:
+        """SpecError where threads, lanes and blocks do not fit."""
+        name, threads = self.name, self.helpers * WARP
+        check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
+        whole = self.parts * INDICES
+        check(whole == self.columns, name, "whole vectors of indices", whole, self.columns)
+        check(threads % self.parts == 0, name, "rows of B at once", threads, self.parts)
+        if not self.along_k:
+            check(self.strips in (1, 2, 4), name, "strips of a warp", self.strips, (1, 2, 4))
+            blocks = max(self.bn, self.scale_block) % min(self.bn, self.scale_block)
+            check(blocks == 0, name, "columns beside whole blocks", blocks, 0)

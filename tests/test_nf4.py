@@ -299,6 +299,6 @@ def test_the_fastest_route_is_taken_of_those_whose_scratch_there_is():
     assert choice.kernels[1].startswith("wgmma_nt_bf16_128x")
     assert choice.scratch == (14336 * 4096 * 2,) and choice.grids[0] == 14336 * 4096 // 8192
     few = choose(key, {**large, "M": 4}, arch="sm_90", sms=132, gpu="NVIDIA H200")
-    assert len(few.kernels) == 1 and few.kernels[0].startswith("nf4_mma_nt_bf16_8x")
+    assert len(few.kernels) == 1 and few.kernels[0].startswith("nf4_pairs_nt_bf16_8x")
     beyond = choose(key, {**large, "N": 1 << 20}, arch="sm_90", sms=132)
     assert not beyond.scratch and beyond.kernels[0].startswith("nf4_")

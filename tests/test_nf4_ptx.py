@@ -228,7 +228,7 @@ def test_a_spec_refuses_what_it_cannot_be():
         (Nf4MmaSpec, {"contract": FMA}, "contract: fma/2 vs wide/1"),
         (Nf4MmaSpec, {"tm": 1, "bm": 32}, "tm: 1 vs"),
         (Nf4MmaSpec, {"tn": 1}, "tn: 1 vs"),
-        (Nf4MmaSpec, {"align_a": 16}, "align_a: 16 vs 4"),
+        (Nf4MmaSpec, {"align_a": 16}, "ahead: 1 vs >= 2"),
         (Nf4MmaSpec, {"min_arch": "sm_100"}, "min_arch: sm_100 vs sm_90"),
     ):
         with pytest.raises(SpecError, match=why):

@@ -11,11 +11,15 @@ import pytest
 from ptxgen.errors import SpecError
 from ptxgen.spec.nf4_mma import SPLITS, Nf4TensorSpec
 from ptxgen.spec.nf4_packed import LAYOUTS
+from ptxgen.spec.nf4_pairs import Nf4PairsSpec
 from ptxgen.spec.nf4_wgmma import Nf4WgmmaSpec
 
 MMA: dict[str, Any] = {
     "layout": "NT", "bm": 8, "bn": 32, "bk": 256, "warps_m": 1, "warps_n": 2, "helpers": 4,
     "stages": 4,
+}  # fmt: skip
+PAIRS: dict[str, Any] = {
+    "layout": "NT", "bm": 8, "bn": 32, "bk": 256, "warps": 2, "helpers": 4, "stages": 4,
 }  # fmt: skip
 WGMMA: dict[str, Any] = {
     "layout": "NT", "bm": 128, "bn": 128, "bk": 64, "consumers": 2, "stages": 4,
@@ -24,6 +28,10 @@ WGMMA: dict[str, Any] = {
 
 def mma(**changes: Any) -> Nf4TensorSpec:
     return Nf4TensorSpec(**{**MMA, **changes})
+
+
+def pairs(**changes: Any) -> Nf4PairsSpec:
+    return Nf4PairsSpec(**{**PAIRS, **changes})
 
 
 def wgmma(**changes: Any) -> Nf4WgmmaSpec:
@@ -45,6 +53,24 @@ def wgmma(**changes: Any) -> Nf4WgmmaSpec:
         (mma, {"helpers": 32}, 0, 256),  # more threads than vectors
         (mma, {"layout": "NN", "bn": 48, "warps_n": 1}, 32, 48),
         (mma, {"bk": 512, "helpers": 8, "stages": 9}, 231424, 166912),
+        (pairs, {"layout": "TN"}, "TN", LAYOUTS),
+        (pairs, {"split": "workspace"}, "workspace", SPLITS),
+        (pairs, {"stages": 2}, 2, ">= 3"),
+        (pairs, {"ahead": 3}, 3, "(1, 2, 4)"),
+        (pairs, {"helpers": 0}, 0, ">= 1"),
+        (pairs, {"bm": 12}, 8, "bm"),
+        (pairs, {"bk": 192}, 128, "bk"),
+        (pairs, {"bn": 48}, 48, 16),
+        (pairs, {"layout": "NN", "bn": 48, "warps": 1}, 32, 48),  # vectors of indices
+        (pairs, {"layout": "NN", "bn": 96, "warps": 3}, 128, 3),  # threads, and a row's vectors
+        (pairs, {"layout": "NN", "bn": 256}, 8, "(1, 2, 4)"),  # bytes of a row that a lane loads
+        (pairs, {"stages": 12}, 176128, 166912),
+        (
+            pairs,
+            {"bm": 128, "bn": 64, "bk": 128, "stages": 3, "split": "serial", "min_arch": "sm_90"},
+            360,
+            255,
+        ),
         (wgmma, {"layout": "TT"}, "TT", LAYOUTS),
         (wgmma, {"cluster_n": 2}, 2, 1),
         (wgmma, {"split": "serial", "bn": 64}, "serial", "none"),
@@ -67,13 +93,27 @@ CHANGES = [
 ]  # fmt: skip
 
 
+PAIRS_CHANGES = [
+    {"layout": "NN"}, {"bm": 16}, {"bn": 64}, {"bk": 128}, {"warps": 1}, {"helpers": 8},
+    {"stages": 5}, {"ahead": 2}, {"split": "serial"}, {"stream": ""}, {"ctas_per_sm": 2},
+    {"dtype": "f16"},
+]  # fmt: skip
+
+
 def test_every_field_is_in_the_name_and_has_a_meaning() -> None:
     names = {mma().name, *(mma(**change).name for change in CHANGES)}
     assert len(names) == len(CHANGES) + 1
     fields = {field.name for field in dataclasses.fields(Nf4TensorSpec)}
     assert fields - {name for change in CHANGES for name in change} == {"min_arch", "contract"}
     assert wgmma(helpers=4).name != wgmma().name != wgmma(copied=3).name
-    for spec in (mma(), wgmma()):
+    names = {pairs().name, *(pairs(**change).name for change in PAIRS_CHANGES)}
+    assert len(names) == len(PAIRS_CHANGES) + 1
+    fields = {field.name for field in dataclasses.fields(Nf4PairsSpec)}
+    assert fields - {name for change in PAIRS_CHANGES for name in change} == {
+        "min_arch",
+        "contract",
+    }
+    for spec in (mma(), pairs(), wgmma()):
         assert {field.name for field in dataclasses.fields(spec)} <= set(spec.meanings)
 
 
@@ -83,6 +123,14 @@ def test_a_weight_costs_nine_bytes_for_sixteen_numbers() -> None:
     assert effort.operands.evaluate(sizes) == 8 * 512 * 2 + 64 * 512 * 9 // 16
     assert effort.loads.evaluate(sizes) == 2 * 8 * 512 * 2 + 64 * 512 * 9 // 16
     assert mma().scratch == wgmma().scratch == {} and not mma().batched
+    assert pairs().effort == mma().effort
+
+
+def test_rows_of_indices_lie_in_different_banks() -> None:
+    """8 rows that a warp reads at once: forward neighbours, backward every second."""
+    for spec, apart in ((pairs(), 1), (pairs(layout="NN", bn=64), 2)):
+        banks = {row * apart * spec.pitch // 4 % 32 for row in range(8 // apart)}
+        assert len(banks) == 8 // apart and spec.pitch % 16 == 0
 
 
 def test_registers_are_shared_out_among_warpgroups() -> None:

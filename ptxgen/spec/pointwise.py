@@ -4,7 +4,7 @@ A kernel computes a formula for all elements of arrays of one shape; dimensions 
 arrays lie evenly have become one (:mod:`ptxgen.ops.pointwise`). Its variables are
 
 ===========  ====================================================================================
-``COUNT``    elements; 1 .. 2^40
+``COUNT``    elements; 1 .. 2^39
 ``CHUNKS``   vectors of elements (:attr:`Form.vector`), rounded up
 ``BLOCKS``   threads that compute square blocks, where STEP is 3; else 0
 ``RANK``     dimensions
@@ -42,7 +42,7 @@ from ptxgen.spec.space import SMS_MAX, Between, OneOf, Space
 COUNT, CHUNKS, BLOCKS, RANK, STEP, SMS = map(
     var, ("COUNT", "CHUNKS", "BLOCKS", "RANK", "STEP", "SMS")
 )
-COUNT_MAX = 1 << 40
+COUNT_MAX = 1 << 39
 RANK_MAX = 16
 
 SPACE = Space(

@@ -79,6 +79,11 @@ class SelectSpec(KernelSpec):
         return max(32 // self.warps, 1)
 
     @property
+    def ahead(self) -> int:
+        """Vectors that a thread reads at once."""
+        return 2 if self.warps == WARP else 4
+
+    @property
     def bits(self) -> int:
         """Of a key."""
         return KEY_BITS[self.dtype]

@@ -27,7 +27,7 @@ def device():
         yield
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32", "f64", "i32", "i64"])
+@pytest.mark.parametrize("dtype", ["bf16", "f32", "f64", "i32"])
 def test_plain_reductions(dtype):
     rng = np.random.default_rng(1)
     for how in PLAIN:

@@ -50,7 +50,7 @@ def test_ties_zeros_and_nan():
     assert ptxgen.topk(equal, 300)[1].tolist() == [list(range(300))]
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32"])
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
 def test_draws(dtype):
     rng = np.random.default_rng(2)
     for shape in ((3, 5), (2, 1), (2, 600)):

@@ -157,7 +157,9 @@ class ColumnsSpec(KernelSpec):
     @property
     def resident(self) -> int:
         """CTAs that an SM is to hold: by it the compiler gives out registers."""
-        return 1 if self.threads > 256 or 4 * state(self.formula) * self.columns > 128 else 2
+        lanes = WARP // self.share  # of a warp, whose sums wait for one another
+        held = state(self.formula) // 4 * self.columns * (lanes.bit_length() + 1)
+        return 1 if self.threads > 256 or held > 48 else 2
 
     @cached_property
     def formula(self) -> Formula:

@@ -76,7 +76,7 @@ class SelectSpec(KernelSpec):
     @property
     def resident(self) -> int:
         """CTAs that an SM is to hold."""
-        return max(32 // self.warps, 1)
+        return max(16 // self.warps, 1)
 
     @property
     def bits(self) -> int:
@@ -134,10 +134,6 @@ class SampleSpec(SelectSpec):
     GREEDY: ClassVar[int] = GREEDY
     nothing: ClassVar[str] = "0u"
     mass_bytes: ClassVar[int] = 8
-
-    @property
-    def resident(self) -> int:
-        return max(16 // self.warps, 1)
 
     @property
     def requires(self) -> Expr:

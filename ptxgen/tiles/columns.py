@@ -40,7 +40,7 @@ def _columns() -> RouteTable:
             Route(split(0, 8), several & (narrow < SMS * 2), "few long columns at odd addresses"),
             Route(whole(8, 1), (wide >= SMS * 16) | (N <= 64), "a warp has whole columns"),
             Route(whole(16, 8), wide >= SMS, "warps share columns"),
-            Route(whole(4, 32, 32), TRUE, "few short columns: a warp has a lane"),
+            Route(whole(4, 16, 16), TRUE, "few short columns: a warp has two lanes"),
             Route(whole(0, 1), (narrow >= SMS * 16) | (N <= 64), "columns at odd addresses"),
             Route(whole(0, 8), TRUE, "columns at odd addresses, warps share them"),
         ),

@@ -96,10 +96,10 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 5: few short columns: a warp has a lane
+    # 5: few short columns: a warp has two lanes
     if outer * -(-(inner * item) // 128) * 1 <= 2147483647 and align >= 4 and item <= 4:
         choice = Choice(
-            5, ("columns_whole_sum_columns_ecea2a_4x32x1_d3adb6",),
+            5, ("columns_whole_sum_columns_ecea2a_4x16x1_20b08e",),
             (outer * -(-(inner * item) // 128) * 1,), (),
         )
         yield Candidate(0.0, choice)

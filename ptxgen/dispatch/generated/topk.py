@@ -18,4 +18,4 @@ def candidates(
         yield Candidate(0.0, Choice(0, ("topk_bf16_2_d9a94f",), (rows,), ()))
         return
     # 1: a CTA a row
-    yield Candidate(0.0, Choice(1, ("topk_bf16_32_94196b",), (rows,), ()))
+    yield Candidate(0.0, Choice(1, ("topk_bf16_16_86b68d",), (rows,), ()))

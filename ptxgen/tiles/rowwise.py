@@ -43,8 +43,7 @@ def _rows() -> RouteTable:
     large = (RowSpec("held", 8, 2, per_sm=3), RowSpec("held", 16, 2, per_sm=2))
     wide = RowSpec("held", 16)
     long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
-    odd = (RowSpec("held", rows=4), RowSpec("held", 4), RowSpec("held", 8))
-    odd = (*odd, RowSpec("cluster", 8, ctas=8), long[1])
+    odd = (RowSpec("held", rows=4), *middle[1:], RowSpec("cluster", 8, ctas=8), long[1])
     return RouteTable(
         SPACE,
         (

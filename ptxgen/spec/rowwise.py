@@ -532,7 +532,7 @@ class RowSpec(KernelSpec):
     def expects(self) -> tuple[Expect, ...]:
         found = list(super().expects)
         if self.part not in ("combine", "finish"):
-            found.append(Expect("shfl.sync.bfly.b32"))
+            found.append(Expect("shfl"))
         if self.ctas > 1:
             found.append(Expect("st.shared::cluster.b32"))
         return tuple(found)

@@ -22,11 +22,10 @@ SHOWN = ("softmax x=bf16 > bf16",)
 def _split(vector: bool) -> tuple[Route, ...]:
     """All CTAs have some of a row: one stage by two launches, whatever else by five."""
     few = (ROWS * 2 <= SMS) & (LEAVES > 128)
-    warps, leaves = (16, 2) if vector else (32, 1)
-    sums = [RowSpec("branches", warps, leaves, vector=vector, stage=stage) for stage in (0, 1)]
+    sums = [RowSpec("branches", 16, 2, vector=vector, stage=stage) for stage in (0, 1)]
     once = replace(sums[0], final=True), RowSpec("combine", 16, final=True)
     added = RowSpec("combine", 16), RowSpec("combine", 16, stage=1, final=True)
-    steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", warps, leaves, vector=vector)
+    steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", 16, 2, vector=vector)
     return (
         Route(once, few, "few very long rows: branches on all SMs, then their sum"),
         Route(steps, few, "few very long rows, stage by stage, on all SMs"),
@@ -44,8 +43,7 @@ def _rows() -> RouteTable:
     large = (RowSpec("held", 8, 2, per_sm=3), RowSpec("held", 16, 2, per_sm=2))
     wide = RowSpec("held", 16)
     long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
-    odd = (RowSpec("held", rows=4), RowSpec("held", 4), RowSpec("held", 8))
-    odd = (*odd, RowSpec("cluster", 8, ctas=8), long[1])
+    odd = (RowSpec("held", rows=4), *middle[1:], RowSpec("cluster", 8, ctas=8), long[1])
     return RouteTable(
         SPACE,
         (
@@ -61,7 +59,7 @@ def _rows() -> RouteTable:
                 for k in odd
             ),
             *_split(False),
-            Route((RowSpec("streamed", 32, vector=False),), TRUE, "everything else"),
+            Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),
         ),
         SHOWN,
         opened=True,

@@ -141,7 +141,7 @@ def candidates(
         choice = Choice(
             20,
             (
-                "rows_softmax_bf16_branches0_1024x32_any_01d846",
+                "rows_softmax_bf16_branches0_512x64_any_005898",
                 "rows_softmax_bf16_combine0_512x32_9fd002",
             ), (rows * branches, rows), (rows * branches * 32, rows * 64),
         )
@@ -156,16 +156,15 @@ def candidates(
         choice = Choice(
             21,
             (
-                "rows_softmax_bf16_branches0_1024x32_any_72366e",
+                "rows_softmax_bf16_branches0_512x64_any_7583a5",
                 "rows_softmax_bf16_combine0_512x32_7dd22e",
-                "rows_softmax_bf16_branches1_1024x32_any_d2bc92",
+                "rows_softmax_bf16_branches1_512x64_any_951396",
                 "rows_softmax_bf16_combine1_512x32_546a6d",
-                "rows_softmax_bf16_finish_1024x32_any_660087",
+                "rows_softmax_bf16_finish_512x64_any_ed63fa",
             ), (rows * branches, rows, rows * branches, rows, rows * branches),
             (rows * branches * 32, rows * 64),
         )
         yield Candidate(0.0, choice)
         return
     # 22: everything else
-    choice = Choice(22, ("rows_softmax_bf16_streamed_1024x32_any_778958",), (rows,), ())
-    yield Candidate(0.0, choice)
+    yield Candidate(0.0, Choice(22, ("rows_softmax_bf16_streamed_512x64_any_b5d0db",), (rows,), ()))

@@ -262,7 +262,7 @@ def _compare(torch: Any, case: OpCase, ours: Any, theirs: Any) -> None:
     for a, b in zip(first, second, strict=True):
         scale = b.float().abs().max().item() or 1.0
         off = (a.float() - b.float()).abs().max().item() / scale
-        if not off <= 2**-5:
+        if not off <= 2**-4:  # PyTorch rounds every step of a prefix sum
             raise WrongBitsError(f"{case.name} {case.sizes}: off by {off:.3g} of the largest")
 
 

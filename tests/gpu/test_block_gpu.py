@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "whole_models.py"
 def _example():
     spec = importlib.util.spec_from_file_location("whole_models", EXAMPLE)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there for their types
     spec.loader.exec_module(module)
     return module
 

@@ -133,6 +133,8 @@ class KernelSpec(ABC):
     """Where the template is, if not in the package."""
     ptx_since: ClassVar[str] = ""
     """Of a template that is PTX (``*.ptx.j2``): the oldest of PTX_TARGETS that takes it."""
+    legible: ClassVar[bool] = True
+    """Whether its PTX is kept as text for reviewers; what has ten thousand lines nobody reads."""
     prepares: ClassVar[bool] = False
     """Whether it only brings operands into a form that the kernels behind it take. Then these,
     not it, are what a route is known by."""

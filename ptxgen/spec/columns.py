@@ -42,6 +42,7 @@ from ptxgen.spec.base import (
     INDEX_MAX,
     WARP,
     WORKSPACE_MAX,
+    Expect,
     KernelSpec,
     check,
 )
@@ -148,7 +149,8 @@ class ColumnsSpec(KernelSpec):
 
     @property
     def label(self) -> str:
-        return f"{self.part}_{self.dtype}_{self.width}x{self.share}x{self.abreast}"
+        beside = f"x{self.abreast}" if self.abreast > 1 else ""
+        return f"{self.part}_{self.dtype}_{self.width}x{self.share}{beside}"
 
     @property
     def threads(self) -> int:
@@ -275,6 +277,13 @@ class ColumnsSpec(KernelSpec):
         if self.width and self.part != "join":
             found += [ALIGN >= self.width, ITEM <= self.width]
         return all_of(found) if found else TRUE
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        op = {"sum": "add", "prod": "mul"}
+        found = (r for r in reductions(self.formula) if r.data in op and r.type in ("f32", "f64"))
+        each = dict.fromkeys(f"{op[r.data]}.rn.{r.type}" for r in found)
+        return (*super().expects, *map(Expect, each))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

@@ -42,6 +42,7 @@ from ptxgen.spec.base import (
     INDEX_MAX,
     WARP,
     WORKSPACE_MAX,
+    Expect,
     KernelSpec,
     check,
 )
@@ -116,6 +117,11 @@ class GatherSpec(KernelSpec):
     @property
     def requires(self) -> Expr:
         return ALIGN >= self.width if self.width > ALIGNMENT.low else TRUE
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        kind = "v4.u32" if self.width == 16 else f"u{8 * self.width}"
+        return (*super().expects, Expect(f"ld.global.nc.{kind}"))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
@@ -319,3 +325,7 @@ class SortSpec(ScatterSpec):
 
     family: ClassVar[str] = "sort"
     prepares: ClassVar[bool] = True
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return super().expects or (Expect("bar.sync"),)

@@ -36,7 +36,7 @@ from ptxgen.numerics.pointwise import ITEMSIZE
 from ptxgen.numerics.rowwise import POINTWISE
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, KernelSpec, check
+from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, Expect, KernelSpec, check
 from ptxgen.spec.space import SMS_MAX, Between, OneOf, Space
 
 COUNT, CHUNKS, BLOCKS, RANK, STEP, SMS = map(
@@ -299,6 +299,12 @@ class PointwiseSpec(KernelSpec):
             "wide": (),
         }[self.way]
         return all_of((*terms, self.grid <= GRID_MAX))
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        outputs = self.form.formula.outputs
+        short = dict.fromkeys(o.dtype for o in outputs if o.dtype in ("bf16", "f16"))
+        return (*super().expects, *(Expect(f"cvt.rn.{dtype}.f32") for dtype in short))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

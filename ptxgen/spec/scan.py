@@ -23,7 +23,7 @@ from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.formula import STORED
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, KernelSpec, check
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, Expect, KernelSpec, check
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 ROWS, COLS, SMS = var("ROWS"), var("COLS"), var("SMS")
@@ -101,6 +101,10 @@ class ScanSpec(KernelSpec):
     @property
     def requires(self) -> Expr:
         return ROWS >= 1
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (*super().expects, Expect("shfl"))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

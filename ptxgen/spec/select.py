@@ -22,7 +22,7 @@ from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, KernelSpec, check
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, Expect, KernelSpec, check
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 ROWS, COLS, SMS = var("ROWS"), var("COLS"), var("SMS")
@@ -116,6 +116,10 @@ class SelectSpec(KernelSpec):
         return TRUE
 
     @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (*super().expects, Expect("shfl"))
+
+    @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         return (("base + AHEAD * TILE", COLS + 5 * 8 * self.threads, INDEX_MAX),)
 
@@ -130,6 +134,7 @@ class SampleSpec(SelectSpec):
     contract: Contract = SAMPLE_CONTRACT
 
     family: ClassVar[str] = "sample"
+    legible: ClassVar[bool] = False
     template: ClassVar[str] = "select/sample.cu.j2"
     GREEDY: ClassVar[int] = GREEDY
     nothing: ClassVar[str] = "0u"

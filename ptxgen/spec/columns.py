@@ -85,6 +85,7 @@ def variant(label: str, formula: Formula) -> str:
         if state(formula) > STATE_MAX:
             raise SpecError(f"{label}: {len(reduces)} sums of a column; there is room for 8")
         FORMULAS[name] = formula
+    check(FORMULAS[name] == formula, name, "one name, another formula", name, formula.digest)
     return name
 
 

@@ -226,6 +226,7 @@ SERVED = {
     "cross entropy": lambda x: functional.cross_entropy(x.flatten(0, 1), torch.arange(12)),
     "layer norm": lambda x: functional.layer_norm(x, (20,), torch.arange(20.0), torch.ones(20)),
     "rms norm": lambda x: functional.rms_norm(x, (20,), torch.arange(20.0)),
+    "group norm": lambda x: functional.group_norm(x, 2, torch.arange(4.0), torch.ones(4)),
     "var": lambda x: x.var(-1),
     "std": lambda x: x.std(0),
     "norm": lambda x: torch.linalg.vector_norm(x, dim=-1),

@@ -14,15 +14,17 @@ from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.rowops import LONG, REAL, SHORT, wanted_dtype
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.run import refuse_gradients
 from ptxgen.ops.rowwise import run
+from ptxgen.ops.run import refuse_gradients
 from ptxgen.runtime.arrays import view
 
 _FORMULAS = {
     (False, False): Pointwise(lambda x, m, r: (x - m) * r, "group_norm"),
     (True, False): Pointwise(lambda x, m, r, weight: (x - m) * r * weight, "group_norm"),
     (False, True): Pointwise(lambda x, m, r, bias: (x - m) * r + bias, "group_norm"),
-    (True, True): Pointwise(lambda x, m, r, weight, bias: (x - m) * r * weight + bias, "group_norm"),
+    (True, True): Pointwise(
+        lambda x, m, r, weight, bias: (x - m) * r * weight + bias, "group_norm"
+    ),
 }
 """By whether there is a weight, and a bias."""
 

@@ -153,10 +153,12 @@ def group_norm(
     eps: float = 1e-5,
     out_dtype: Any = None,
 ) -> Any:
-    """The bits of :func:`ptxgen.group_norm`: a layer norm of groups, then each channel's weights."""
+    """The bits of :func:`ptxgen.group_norm`: a layer norm of groups, then channels' weights."""
     array = np.asarray(x)
     if array.ndim < 2 or groups < 1 or array.shape[1] % groups:
-        raise ShapeError(f"x has shape {list(array.shape)}; takes [N, C, *], C a multiple of groups")
+        raise ShapeError(
+            f"x has shape {list(array.shape)}; takes [N, C, *], C a multiple of groups"
+        )
     count, channels, *spatial = array.shape
     dtype = array.dtype.name if out_dtype is None else wanted_dtype(out_dtype)
     rows = array.reshape(count * groups, channels // groups * prod(spatial))

@@ -392,9 +392,9 @@ def _group_norm_backward(
     mask: Any,
 ) -> Any:
     dtype = x.dtype if weight is None else weight.dtype
-    kept = (m.to(wide(x.dtype)).reshape(-1) for m in (mean, rstd))
+    mean, rstd = (m.to(wide(x.dtype)).reshape(-1) for m in (mean, rstd))
     with torch.no_grad():
-        return groupnorm.backward(dy, x, weight, *kept, groups, tuple(mask), (dtype, dtype))
+        return groupnorm.backward(dy, x, weight, mean, rstd, groups, tuple(mask), (dtype, dtype))
 
 
 # -- order, indices ---------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def group_norm(
     """
     check(x, groups, weight, bias)
     wanted = dtype_of(x) if out_dtype is None else wanted_dtype(_dtype(out_dtype))
-    found: torch.Tensor = _GroupNorm.apply(x, weight, bias, groups, float(eps), wanted)  # type: ignore[no-untyped-call]
+    found: torch.Tensor = _GroupNorm.apply(x, weight, bias, groups, float(eps), wanted)
     return found
 
 

@@ -123,3 +123,23 @@ def test_gradients_are_near_pytorchs_of_f64(shape, groups):
     torch.testing.assert_close(alone.double(), other, rtol=1e-3, atol=1e-4)
     with pytest.raises(GradError, match="x requires grad"):
         ptxgen.group_norm(given[0], groups)
+
+
+def test_compilers_see_one_operator():
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch as ours
+
+    given = [torch.from_numpy(a).requires_grad_() for a in arrays((2, 6, 5))]
+    compiled = torch.compile(
+        lambda *tensors: ours.group_norm(tensors[0], 3, *tensors[1:]),
+        backend="aot_eager",
+        fullgraph=True,
+    )
+    found, expected = compiled(*given), ours.group_norm(given[0], 3, *given[1:])
+    assert torch.equal(found, expected)
+    dy = torch.randn_like(expected)
+    pairs = [torch.autograd.grad(y, given, dy) for y in (found, expected)]
+    assert all(map(torch.equal, *pairs))
+    dx, *_ = torch.autograd.grad(ours.group_norm(given[0], 3).sum(), given[0], create_graph=True)
+    with pytest.raises(GradError, match="leave create_graph away"):
+        dx.sum().backward()

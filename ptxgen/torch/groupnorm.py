@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
+from ptxgen.errors import GradError
 from ptxgen.numerics.rowops import wanted_dtype
 from ptxgen.ops.groupnorm import (
     by_group,
@@ -18,11 +19,13 @@ from ptxgen.ops.groupnorm import (
     scaled,
 )
 from ptxgen.ops.pointwise import Pointwise
+from ptxgen.torch.functional import wide
 from ptxgen.torch.generic import named
 from ptxgen.torch.rowwise import _dtype
 
 Gradients = tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]
 
+_LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 _product = Pointwise(lambda x, y: x * y, "product")
 _dx = Pointwise(
     lambda dy, x, mean, scale, shift, stretch, n: (
@@ -54,7 +57,9 @@ def group_norm(
     """
     check(x, groups, weight, bias)
     wanted = dtype_of(x) if out_dtype is None else wanted_dtype(_dtype(out_dtype))
-    found: torch.Tensor = _GroupNorm.apply(x, weight, bias, groups, float(eps), wanted)
+    found: torch.Tensor = torch.ops.ptxgen.group_norm(x, weight, bias, groups, float(eps), wanted)[
+        0
+    ]
     return found
 
 
@@ -94,8 +99,7 @@ def backward(
     if needs[0]:
         weights = () if weight is None else (of_channels(weight, x, groups),)
         if weight is not None:
-            wide = dtype_of(shift)
-            shift, stretch = (_product(s, weight, out_dtype=wide) for s in (shift, stretch))
+            shift, stretch = (_product(s, weight, out_dtype=dtype_of(s)) for s in (shift, stretch))
         by_row = count * groups, channels // groups
         totals = [named("sum")(s.reshape(by_row)) for s in (shift, stretch)]
         of = [of_groups(m, x, groups) for m in (mean, scale, *totals)]
@@ -117,28 +121,79 @@ def _down(sums: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return found.to(dtype)
 
 
-class _GroupNorm(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float, out_dtype: str
-    ) -> torch.Tensor:
-        y, mean, scale = forward(x, weight, bias, groups, eps, out_dtype)
-        ctx.save_for_backward(x, weight, mean, scale)
-        ctx.groups = groups
-        ctx.dtypes = tuple(x.dtype if v is None else v.dtype for v in (weight, bias))
-        return y
+# -- operators ----------------------------------------------------------------------------------
+def _compute(
+    x: Any, weight: Any, bias: Any, groups: int, eps: float, out_dtype: str
+) -> tuple[torch.Tensor, ...]:
+    with torch.no_grad():
+        return forward(x, weight, bias, groups, eps, out_dtype)
 
-    @staticmethod
-    def backward(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        x, weight, mean, scale = ctx.saved_tensors
-        found = backward(
-            dy.to(x.dtype),
-            x,
-            weight,
-            mean,
-            scale,
-            ctx.groups,
-            tuple(ctx.needs_input_grad[:3]),
-            ctx.dtypes,
-        )
-        return (*found, None, None, None)
+
+def _fake(
+    x: Any, weight: Any, bias: Any, groups: int, eps: float, out_dtype: str
+) -> tuple[torch.Tensor, ...]:
+    kept = (x.new_empty(x.shape[0] * groups, dtype=wide(x.dtype)) for _ in range(2))
+    return x.new_empty(x.shape, dtype=getattr(torch, out_dtype)), *kept
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+    x, weight, bias, ctx.groups, _, _ = inputs
+    ctx.save_for_backward(x, weight, *output[1:])
+    ctx.dtypes = tuple(x.dtype if v is None else v.dtype for v in (weight, bias))
+    ctx.mark_non_differentiable(*output[1:])
+
+
+def _backward(ctx: Any, dy: torch.Tensor, *_: Any) -> tuple[torch.Tensor | None, ...]:
+    needs = list(ctx.needs_input_grad[:3])
+    found = iter(
+        torch.ops.ptxgen.group_norm_backward(dy, *ctx.saved_tensors, ctx.groups, needs, *ctx.dtypes)
+    )
+    return (*(next(found) if need else None for need in needs), None, None, None)
+
+
+def _compute_backward(
+    dy: Any, x: Any, weight: Any, mean: Any, scale: Any, groups: int, needs: Any, *dtypes: Any
+) -> list[torch.Tensor]:
+    with torch.no_grad():
+        given = dy.to(x.dtype), x, weight, mean, scale, groups
+        return [g for g in backward(*given, tuple(needs), dtypes) if g is not None]
+
+
+def _fake_backward(
+    dy: Any, x: Any, weight: Any, mean: Any, scale: Any, groups: int, needs: Any, *dtypes: Any
+) -> list[torch.Tensor]:
+    shapes = x.shape, x.shape[1:2], x.shape[1:2]
+    every = zip(needs, shapes, (x.dtype, *dtypes), strict=True)
+    return [x.new_empty(shape, dtype=dtype) for need, shape, dtype in every if need]
+
+
+def _once(ctx: Any, *_: Any) -> NoReturn:
+    raise GradError("gradients of group_norm have no gradient; leave create_graph away")
+
+
+def _register() -> None:
+    kept, vectors = "Tensor mean, Tensor scale", "Tensor? weight, Tensor? bias"
+    for schema, compute, fake in (
+        (
+            f"group_norm(Tensor x, {vectors}, int groups, float eps, str out_dtype)"
+            " -> (Tensor, Tensor, Tensor)",
+            _compute,
+            _fake,
+        ),
+        (
+            f"group_norm_backward(Tensor dy, Tensor x, Tensor? weight, {kept}, int groups, "
+            "bool[] needs, ScalarType weight_dtype, ScalarType bias_dtype) -> Tensor[]",
+            _compute_backward,
+            _fake_backward,
+        ),
+    ):
+        name = schema.partition("(")[0]
+        _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+        _LIBRARY.impl(name, compute, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"ptxgen::{name}", fake, lib=_LIBRARY)
+    register = torch.library.register_autograd
+    register("ptxgen::group_norm", _backward, setup_context=_setup, lib=_LIBRARY)
+    register("ptxgen::group_norm_backward", _once, lib=_LIBRARY)
+
+
+_register()

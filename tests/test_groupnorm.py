@@ -10,6 +10,7 @@ from ml_dtypes import bfloat16
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
+from ptxgen.reference.rowops import compute
 
 SEED = 31
 SHAPES = [
@@ -121,8 +122,36 @@ def test_gradients_are_near_pytorchs_of_f64(shape, groups):
     plain = torch.nn.functional.group_norm(fine[0], groups)
     (other,) = torch.autograd.grad(plain, fine[0], dy.double())
     torch.testing.assert_close(alone.double(), other, rtol=1e-3, atol=1e-4)
-    with pytest.raises(GradError, match="x requires grad"):
-        ptxgen.group_norm(given[0], groups)
+    with pytest.raises(GradError, match="weight requires grad"):
+        ptxgen.group_norm(given[0].detach(), groups, given[1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradients_have_the_bits_of_their_formulas(dtype):
+    """Of more samples than one, an operation at a time in NumPy's f32, sums as rows/1 says."""
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch as ours
+
+    (n, channels, width), groups = (3, 6, 7), 2
+    x, weight, bias = (torch.from_numpy(a).to(getattr(torch, dtype)) for a in arrays((3, 6, 7)))
+    dy = torch.from_numpy(arrays((3, 6, 7))[0] - 1).flip(0).to(x.dtype)
+    given = [t.requires_grad_() for t in (x, weight, bias)]
+    found = torch.autograd.grad(ours.group_norm(x, groups, weight, bias), given, dy)
+
+    x, weight, dy = (t.detach().float().numpy() for t in (x, weight, dy))
+    mean, scale = compute("moments", x.reshape(n, groups, -1))
+    by_row = [np.repeat(m, channels // groups, 1)[..., None] for m in (mean, scale)]
+    d = (x - by_row[0]) * by_row[1]
+    sums = [compute("sum", dy), compute("sum", dy * d)]
+    dbias, dweight = (compute("sum", np.ascontiguousarray(s.T)) for s in sums)
+    count = np.float32(channels // groups * width)
+    shift, stretch = (
+        np.repeat(compute("sum", (s * weight).reshape(n, groups, -1)) / count, 3, 1)[..., None]
+        for s in sums
+    )
+    dx = by_row[1] * ((dy * weight[:, None] - shift) - d * stretch)
+    for one, other in zip(found, (dx, dweight, dbias), strict=True):
+        assert torch.equal(one, torch.from_numpy(other).to(one.dtype))
 
 
 def test_compilers_see_one_operator():

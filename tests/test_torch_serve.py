@@ -219,6 +219,21 @@ def test_rows_have_the_bits_of_the_library():
     assert block.served["native_layer_norm"] == 2
 
 
+def test_group_norms_have_the_bits_of_the_library():
+    x, w, b = rows_of((2, 6, 5)), rows_of((6,), 1), rows_of((6,), 2)
+    x.requires_grad_()
+    with pt.batch_invariant(strict=True) as block:
+        y, mean, _ = torch.native_group_norm(x, w, b, 2, 6, 5, 3, 1e-5)
+        (dx,) = torch.autograd.grad(y, x, y.detach())
+    same_bits(
+        array(y), reference.group_norm(array(x), 3, array(w), array(b)), seed=0, spec="", what="y"
+    )
+    assert torch.equal(mean, torch.from_numpy(reference.mean(array(x).reshape(2, 3, 10), -1)))
+    alone = pt.group_norm(x, 3, w, b)
+    assert torch.equal(dx, torch.autograd.grad(alone, x, y.detach())[0])
+    assert block.served == {"native_group_norm": 1, "native_group_norm_backward": 1}
+
+
 SERVED = {
     "softmax": lambda x: x.softmax(-1),
     "softmax down": lambda x: x.softmax(1),
@@ -226,6 +241,7 @@ SERVED = {
     "cross entropy": lambda x: functional.cross_entropy(x.flatten(0, 1), torch.arange(12)),
     "layer norm": lambda x: functional.layer_norm(x, (20,), torch.arange(20.0), torch.ones(20)),
     "rms norm": lambda x: functional.rms_norm(x, (20,), torch.arange(20.0)),
+    "group norm": lambda x: functional.group_norm(x, 2, torch.arange(4.0), torch.ones(4)),
     "var": lambda x: x.var(-1),
     "std": lambda x: x.std(0),
     "norm": lambda x: torch.linalg.vector_norm(x, dim=-1),

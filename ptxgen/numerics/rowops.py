@@ -360,6 +360,11 @@ def _layer_norm_backward(
     return r * ((g - _mean(g)) - d * c), mean, r
 
 
+def _group_norm_sums(dy: Node, x: Node, mean: Node, scale: Node) -> tuple[Node, Node]:
+    """What the gradients of a group norm need of a channel."""
+    return dy.reduce("sum"), (dy * ((x - mean) * scale)).reduce("sum")
+
+
 def _layer_norm_kept(
     x: Node, weight: Node | None, bias: Node | None, eps: Node
 ) -> tuple[Node, Node, Node]:
@@ -390,6 +395,7 @@ _SUM = {"out": ("row", "sum")}
 _INDEX = {"out": ("row", "i64")}
 _LOSS = {"loss": ("row", "wide")}
 _BACK = {"dx": ("element", "")}
+_MOMENTS = {"mean": ("row", "wide"), "scale": ("row", "wide")}
 _CORRECTION = {"correction": Number(1.0)}
 _EPS = {"eps": Number(1e-6)}
 _EPS_LAYER = {"eps": Number(1e-5)}
@@ -491,15 +497,22 @@ TABLE: dict[str, RowOp] = {
             "layer_norm_backward",
             _layer_norm_backward,
             {"dy": "element", "x": "element", "weight": "column"},
-            _BACK | {"mean": ("row", "wide"), "scale": ("row", "wide")},
+            _BACK | _MOMENTS,
             _EPS_LAYER,
             _WEIGHT,
+        ),
+        RowOp("moments", _moments, results=_MOMENTS, numbers=_EPS_LAYER),
+        RowOp(
+            "group_norm_sums",
+            _group_norm_sums,
+            {"dy": "element", "x": "element", "mean": "row", "scale": "row"},
+            {"shift": ("row", "wide"), "stretch": ("row", "wide")},
         ),
         RowOp(
             "native_layer_norm",
             _layer_norm_kept,
             _X | {"weight": "column", "bias": "column"},
-            {"out": ("element", ""), "mean": ("row", "wide"), "scale": ("row", "wide")},
+            {"out": ("element", "")} | _MOMENTS,
             _EPS_LAYER,
             _BOTH,
         ),

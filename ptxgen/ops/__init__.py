@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ptxgen.ops.columns import layer_norm_wgrad, rms_norm_wgrad
     from ptxgen.ops.dgrad import linear_dgrad
     from ptxgen.ops.forward import linear
+    from ptxgen.ops.groupnorm import group_norm
     from ptxgen.ops.int4 import int4_gemm
     from ptxgen.ops.moves import embedding, embedding_backward, gather, index_add
     from ptxgen.ops.nf4 import nf4_linear, nf4_linear_dgrad
@@ -59,6 +60,7 @@ __all__ = [
     "embedding",
     "embedding_backward",
     "gather",
+    "group_norm",
     "index_add",
     "int4_gemm",
     "layer_norm",
@@ -104,7 +106,7 @@ _HOMES = {
     **dict.fromkeys(CALLED, ("rowcalls", "rowwise")),
 }
 """The modules that have an operation's function, and its row."""
-_FUNCTIONS = {"gather": "moves"}
+_FUNCTIONS = {"gather": "moves", "group_norm": "groupnorm"}
 """The modules of functions without a row of their name."""
 _ROWS = {
     "gather_rows": "moves",

@@ -198,7 +198,7 @@ def careful(
     targets = dict(zip(signature.results, outs, strict=True))
     if op.watched is not None and all(t is None for t in outs) and _watched(given.values()):
         return op.watched(arguments, options)
-    _refuse_gradients({**given, **targets})
+    refuse_gradients({**given, **targets})
     if any(t is None for t in outs) and any(t is not None for t in outs):
         missing = ", ".join(name for name, t in targets.items() if t is None)
         raise OptionError(f"results are given, but not {missing}; pass all or none")
@@ -250,7 +250,7 @@ def _watched(given: Iterable[Any]) -> bool:
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
-def _refuse_gradients(given: Mapping[str, Any]) -> None:
+def refuse_gradients(given: Mapping[str, Any]) -> None:
     """Nothing would be recorded, so a gradient asked for would silently be missing."""
     for name, obj in given.items():
         if framework_of(obj) == "torch" and obj.requires_grad:

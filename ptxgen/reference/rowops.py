@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.rowops import LONG, SHORT, TABLE, formula, wanted_dtype
-from ptxgen.reference.formula import results
+from ptxgen.reference.formula import results, stored, widened
 from ptxgen.reference.rowwise import reduce
 
 Array = NDArray[Any]
@@ -144,6 +144,35 @@ def layer_norm(
     return compute("add_layer_norm", x, residual, weight, bias, eps=eps, out_dtype=out_dtype)
 
 
+def group_norm(
+    x: ArrayLike,
+    groups: int,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    *,
+    eps: float = 1e-5,
+    out_dtype: Any = None,
+) -> Any:
+    """The bits of :func:`ptxgen.group_norm`: a layer norm of groups, then channels' weights."""
+    array = np.asarray(x)
+    if array.ndim < 2 or groups < 1 or array.shape[1] % groups:
+        raise ShapeError(
+            f"x has shape {list(array.shape)}; takes [N, C, *], C a multiple of groups"
+        )
+    count, channels, *spatial = array.shape
+    dtype = array.dtype.name if out_dtype is None else wanted_dtype(out_dtype)
+    rows = array.reshape(count * groups, channels // groups * prod(spatial))
+    wide = {"float64": "float64"}.get(array.dtype.name, "float32")
+    found = compute("layer_norm", rows, eps=eps, out_dtype=wide).reshape(array.shape)
+    for operate, vector in ((np.multiply, weight), (np.add, bias)):
+        if vector is not None:
+            given = np.asarray(vector)
+            numbers = widened(given, SHORT[given.dtype.name])
+            with np.errstate(all="ignore"):
+                found = operate(found, numbers.reshape(channels, *[1] * len(spatial)))
+    return stored(found, SHORT[dtype])
+
+
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "argmax", "argmin", "var", "std")
 ORACLES: dict[str, Callable[..., Any]] = {
     **{name: _reduction(name) for name in REDUCTIONS},
@@ -151,5 +180,6 @@ ORACLES: dict[str, Callable[..., Any]] = {
     "cross_entropy": cross_entropy,
     "rms_norm": rms_norm,
     "layer_norm": layer_norm,
+    "group_norm": group_norm,
 }
 """The oracles of what users call, by name."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from ptxgen.torch import operators as _operators  # noqa: F401 - registers torch.ops.ptxgen
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul
+from ptxgen.torch.groupnorm import group_norm
 from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
 from ptxgen.torch.nf4 import nf4_linear
 from ptxgen.torch.rowwise import (
@@ -48,6 +49,7 @@ __all__ = [
     "bmm",
     "convert",
     "cross_entropy",
+    "group_norm",
     "layer_norm",
     "linear",
     "log_softmax",

@@ -23,6 +23,7 @@ from ptxgen.ops import columns, moves, rowwise, scan, select
 from ptxgen.ops.forward import run as _linear
 from ptxgen.ops.product import run as _product
 from ptxgen.ops.run import caller
+from ptxgen.torch import groupnorm
 from ptxgen.torch.functional import (
     NAMES,
     PLAIN,
@@ -357,6 +358,45 @@ def _rms_norm_backward(
     return dx, dw
 
 
+def _group_norm(
+    tier: str,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    count: int,
+    channels: int,
+    spatial: int,
+    groups: int,
+    eps: float,
+) -> Any:
+    """What PyTorch keeps has the dtype that its own kernel gives it."""
+    if x.dtype not in NAMES:
+        return NotImplemented
+    with torch.no_grad():
+        y, *kept = groupnorm.forward(x, weight, bias, groups, eps, NAMES[x.dtype])
+    dtype = next((v.dtype for v in (weight, bias) if v is not None), x.dtype)
+    return y, *(m.view(count, groups).to(dtype) for m in kept)
+
+
+def _group_norm_backward(
+    tier: str,
+    dy: Any,
+    x: Any,
+    mean: Any,
+    rstd: Any,
+    weight: Any,
+    count: int,
+    channels: int,
+    spatial: int,
+    groups: int,
+    mask: Any,
+) -> Any:
+    dtype = x.dtype if weight is None else weight.dtype
+    mean, rstd = (m.to(wide(x.dtype)).reshape(-1) for m in (mean, rstd))
+    with torch.no_grad():
+        return groupnorm.backward(dy, x, weight, mean, rstd, groups, tuple(mask), (dtype, dtype))
+
+
 # -- order, indices ---------------------------------------------------------------------------
 def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
     """Of equals the first comes first, whichever kernel sorts."""
@@ -550,6 +590,8 @@ SERVED: Final[dict[str, Serve]] = {
     "_log_softmax_backward_data": _softmax_backward("log_softmax_backward"),
     "native_layer_norm": _layer_norm,
     "native_layer_norm_backward": _layer_norm_backward,
+    "native_group_norm": _group_norm,
+    "native_group_norm_backward": _group_norm_backward,
     "_fused_rms_norm": _rms_norm,
     "_fused_rms_norm_backward": _rms_norm_backward,
     "sort": _sort,

@@ -76,6 +76,33 @@ def test_strides_and_alignments():
             assert torch.equal(got[3], ptxgen.softmax(x[3:4])[0])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
+def test_group_norm(dtype):
+    rng = np.random.default_rng(SEED)
+    for shape, groups in ((4, 64, 16, 16), 8), ((2, 12, 33, 31), 3), ((5, 24), 24), ((0, 4, 8), 2):
+        x = (rng.standard_normal(shape) * 3 + 1).astype(NATIVE[dtype])
+        weight, bias = (rng.standard_normal(shape[1]).astype(NATIVE[dtype]) for _ in range(2))
+        got = ptxgen.group_norm(x, groups, weight, bias)
+        expected = reference.group_norm(x, groups, weight, bias)
+        same_bits(got, expected, seed=SEED, spec="", what=f"group_norm {shape}")
+
+
+@pytest.mark.parametrize("shape", [(4, 64, 16, 16), (3, 32, 1000), (6, 32)])
+def test_group_norm_backward(shape):
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch as ours
+
+    torch.manual_seed(SEED)
+    given = [torch.randn(s, device="cuda") for s in (shape, shape[1:2], shape[1:2])]
+    fine = [t.double().requires_grad_() for t in given]
+    given = [t.requires_grad_() for t in given]
+    dy = torch.randn(shape, device="cuda")
+    expected = torch.nn.functional.group_norm(fine[0], 8, *fine[1:])
+    found = torch.autograd.grad(ours.group_norm(given[0], 8, *given[1:]), given, dy)
+    for one, other in zip(found, torch.autograd.grad(expected, fine, dy.double()), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-3, atol=1e-3)
+
+
 def test_long_rows():
     rng = np.random.default_rng(SEED)
     x = rng.standard_normal((2, 128256)).astype(np.float32).astype(bfloat16)

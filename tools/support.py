@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,7 +104,9 @@ class Operation(NamedTuple):
             return nf4.quantize(np.ones((64, 64), np.float32))
         if name == "arrays":
             return [np.ones((4, 4), DTYPES[dtype]) for _ in range(2)]
-        return np.ones(self.shape(name), DTYPES[OF_THEIR_OWN.get(name, dtype)])
+        shape = self.shape(name)
+        values = 1 + np.arange(math.prod(shape)).reshape(shape) % 3  # indices, too, of all axes
+        return values.astype(DTYPES[OF_THEIR_OWN.get(name, dtype)])
 
 
 def operations() -> Iterator[Operation]:
@@ -233,7 +236,8 @@ HEAD = f"""# What serves what
 
 Every public operation by dtype, its gradient, and whether `torch.compile(fullgraph=True)` takes it.
 `python tools/support.py --write` writes this page: it calls each operation with each dtype, up to
-the choice of a kernel. `tests/test_support.py` holds the page to the code.
+the choice of a kernel. `tests/test_support.py` holds the page to the code, and runs what is served
+on the CPU device beside the oracle: one dtype of each operation, in `make test-all` every one.
 
 - **Devices.** There is no column for them: the routes that serve a call are the same on a GPU
   (CUDA) and on the [CPU device](interpreter.md), which runs the PTX of the same kernels. Nothing

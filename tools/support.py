@@ -237,7 +237,7 @@ HEAD = f"""# What serves what
 Every public operation by dtype, its gradient, and whether `torch.compile(fullgraph=True)` takes it.
 `python tools/support.py --write` writes this page: it calls each operation with each dtype, up to
 the choice of a kernel. `tests/test_support.py` holds the page to the code, and runs what is served
-on the CPU device beside the oracle: one dtype of each operation, in `make test-all` every one.
+on the CPU device, functions and rows beside the oracle: one dtype of each operation, in `make test-all` every one.
 
 - **Devices.** There is no column for them: the routes that serve a call are the same on a GPU
   (CUDA) and on the [CPU device](interpreter.md), which runs the PTX of the same kernels. Nothing
@@ -246,8 +246,9 @@ on the CPU device beside the oracle: one dtype of each operation, in `make test-
   anything is compiled. Indices were i64, statistics f32, conditions bool, and
   packed 4-bit integers u8.
 - **Gradient.** In PyTorch, of `ptxgen.torch`'s function of that name where there is one:
-  {YES} of all operands that are floats, weights and biases included. {NO}: none; where a float
-  tensor needs one, a GradError says so, at the call or when the gradient is asked for.
+  {YES} of all operands that are floats, weights and biases included. {NO}: none. Results
+  that are integers or bools have none; for others a GradError says so, at the call or when the
+  gradient is asked for.
 - **torch.compile.** {YES}: in one graph, as operators with implementations for fake tensors.
 
 Further arguments, options and layouts are in the functions' docstrings; bits in

@@ -237,7 +237,8 @@ HEAD = f"""# What serves what
 Every public operation by dtype, its gradient, and whether `torch.compile(fullgraph=True)` takes it.
 `python tools/support.py --write` writes this page: it calls each operation with each dtype, up to
 the choice of a kernel. `tests/test_support.py` holds the page to the code, and runs what is served
-on the CPU device, functions and rows beside the oracle: one dtype of each operation, in `make test-all` every one.
+on the CPU device, but for casts and layouts beside the oracle: one dtype of each operation, in
+`make test-all` every one.
 
 - **Devices.** There is no column for them: the routes that serve a call are the same on a GPU
   (CUDA) and on the [CPU device](interpreter.md), which runs the PTX of the same kernels. Nothing

@@ -95,3 +95,21 @@ def test_refusals():
         ours.prod(x, -1).sum().backward()
     with pytest.raises(ShapeError, match="axis is 2"):
         ours.softmax(x, 2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: ours.softmax(x, dim=0),
+        lambda x: ours.rms_norm(x, eps=1e-6),
+        lambda x: ours.layer_norm(x),
+        lambda x: ours.sum(x, dim=None),
+        lambda x: ours.cumsum(x, exclusive=True, reverse=False),
+    ],
+)
+def test_one_graph(function):
+    (x,) = tensors((3, 8))
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")(x)
+    assert torch.equal(compiled, function(x))
+    (dx,) = torch.autograd.grad(compiled.sum(), x)
+    assert torch.equal(dx, torch.autograd.grad(function(x).sum(), x)[0])

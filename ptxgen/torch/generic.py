@@ -81,9 +81,10 @@ def operator(op: Op) -> Callable[..., Any]:
         tensors, wanted = bound(saved[: ctx.count], ctx.options)
         if op.backward is None:
             raise GradError(f"{op.name} has no gradient; call it under torch.no_grad()")
-        found = op.backward(
-            tuple(tensors), saved[ctx.count :], gradients, wanted, ctx.needs_input_grad
-        )
+        # Tracing leaves trailing arguments away that are None.
+        asked = ctx.needs_input_grad[: ctx.count]
+        needs = (*asked, *([False] * (len(names) - len(asked))))
+        found = op.backward(tuple(tensors), saved[ctx.count :], gradients, wanted, needs)
         return tuple(found[: ctx.count])
 
     results = (
@@ -103,7 +104,19 @@ def operator(op: Op) -> Callable[..., Any]:
 
 def named(name: str) -> Callable[..., Any]:
     """The operator of a row of the library, by its name."""
-    return operator(columns.OPS[name] if name in columns.OPS else OPS[name])
+    made: Callable[..., Any] = getattr(torch.ops.ptxgen, _registered(name))
+    return made
+
+
+def _registered(name: str) -> str:
+    """The name of an operator, which is there now."""
+    operator(columns.OPS[name] if name in columns.OPS else OPS[name])
+    return name
+
+
+# What torch.compiler.assume_constant_result sets, which imports the compiler. Code that is traced
+# calls this, and does not trace what it does.
+_registered._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _schema(op: Op) -> str:

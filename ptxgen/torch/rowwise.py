@@ -13,9 +13,8 @@ from typing import Any
 import torch
 
 from ptxgen.errors import OptionError
-from ptxgen.ops import OPS, columns
 from ptxgen.ops.rowcalls import axes_of, columns_of
-from ptxgen.torch.generic import operator
+from ptxgen.torch.generic import named
 
 Dim = int | Sequence[int] | None
 
@@ -27,7 +26,7 @@ def _reduced(name: str, x: torch.Tensor, dim: Dim, keepdim: bool, **options: Any
     lead = [i for i in range(rank) if i not in axes]
     down = columns_of(name, x, axes)
     if down is not None:
-        found = operator(columns.OPS[down[0]])(down[1], **options)
+        found = named(down[0])(down[1], **options)
         return found.reshape(
             [1 if i in axes else n for i, n in enumerate(x.shape) if keepdim or i not in axes]
         )
@@ -36,8 +35,8 @@ def _reduced(name: str, x: torch.Tensor, dim: Dim, keepdim: bool, **options: Any
     if order != tuple(range(rank)):
         turned = turned.permute(order)
     if len(axes) != 1:
-        turned = turned.reshape([x.shape[i] for i in lead] + [product(x.shape[i] for i in axes)])
-    found = operator(OPS[name])(turned, **options)
+        turned = turned.reshape([x.shape[i] for i in lead] + [product([x.shape[i] for i in axes])])
+    found = named(name)(turned, **options)
     if not keepdim:
         return found
     return found.reshape([1 if i in axes else n for i, n in enumerate(x.shape)])
@@ -105,9 +104,7 @@ def std(
 def _along(name: str, x: torch.Tensor, dim: int, out_dtype: Any) -> torch.Tensor:
     (at,) = axes_of(dim, x.dim())
     last = at == x.dim() - 1
-    found: torch.Tensor = operator(OPS[name])(
-        x if last else x.movedim(at, -1), out_dtype=_dtype(out_dtype)
-    )
+    found: torch.Tensor = named(name)(x if last else x.movedim(at, -1), out_dtype=_dtype(out_dtype))
     return found if last else found.movedim(-1, at)
 
 
@@ -134,7 +131,7 @@ def cross_entropy(
     """:func:`ptxgen.cross_entropy` with a gradient. Classes are the last dimension of ``x``."""
     if reduction not in ("none", "sum", "mean"):
         raise OptionError(f"reduction is {reduction!r}; takes 'none', 'sum', 'mean'")
-    losses: torch.Tensor = operator(OPS["cross_entropy"])(
+    losses: torch.Tensor = named("cross_entropy")(
         x,
         target,
         ignore_index=ignore_index,
@@ -146,7 +143,7 @@ def cross_entropy(
         return losses
     if reduction == "sum":
         return sum(losses)
-    found: torch.Tensor = operator(OPS["mean_loss"])(
+    found: torch.Tensor = named("mean_loss")(
         losses.reshape(-1), target.reshape(-1), ignore_index=ignore_index
     )
     return found
@@ -163,8 +160,8 @@ def rms_norm(
     """:func:`ptxgen.rms_norm` with gradients; that of the weight is added in contract's order."""
     options = {"eps": float(eps), "out_dtype": _dtype(out_dtype)}
     if residual is None:
-        return operator(OPS["rms_norm"])(x, weight, **options)
-    return operator(OPS["add_rms_norm"])(x, residual, weight, **options)
+        return named("rms_norm")(x, weight, **options)
+    return named("add_rms_norm")(x, residual, weight, **options)
 
 
 def layer_norm(
@@ -179,5 +176,5 @@ def layer_norm(
     """:func:`ptxgen.layer_norm` with gradients."""
     options = {"eps": float(eps), "out_dtype": _dtype(out_dtype)}
     if residual is None:
-        return operator(OPS["layer_norm"])(x, weight, bias, **options)
-    return operator(OPS["add_layer_norm"])(x, residual, weight, bias, **options)
+        return named("layer_norm")(x, weight, bias, **options)
+    return named("add_layer_norm")(x, residual, weight, bias, **options)

@@ -1,0 +1,75 @@
+"""docs/support.md says what the code does: every operation is called with every dtype."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from bits import same_bits
+
+import ptxgen
+from ptxgen import functions, ops, reference
+
+SOURCE = Path(__file__).parents[1] / "tools" / "support.py"
+
+
+@pytest.fixture(scope="module")
+def support():
+    spec = importlib.util.spec_from_file_location("support", SOURCE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def page(support):
+    return support.PAGE.read_text(encoding="utf-8")
+
+
+def test_dtypes(support, page):
+    """Without PyTorch: what the page says about that is left as it stands."""
+    assert support.page(page) == page, "python tools/support.py --write"
+
+
+@pytest.mark.filterwarnings("ignore:.*(FakeTensor|lru_cache|data pointer)")
+def test_gradients_and_compilation(support, page):
+    pytest.importorskip("torch")
+    assert support.page() == page, "python tools/support.py --write"
+
+
+def test_every_operation_has_a_line(support, page):
+    names = {operation.call for operation in support.operations()}
+    public = {getattr(ops, n) for n in dir(ptxgen) if hasattr(ops, n) and n in ops.__all__}
+    assert len(public) > 20 and public <= names
+    assert set(support.kept(page)) == {operation.name for operation in support.operations()}
+
+
+def oracle(operation):
+    """What has an operation's bits; None of what only moves elements, and of casts."""
+    if isinstance(operation.call, functions.Pointwise):
+        return operation.call.reference
+    if not operation.row:
+        return None
+    return getattr(reference, operation.row, None) or getattr(reference, operation.name)
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_what_is_served_has_the_bits_of_the_oracle(support, page, every):
+    """On the CPU device: each operation with the first dtype that it takes, or with all of them."""
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    cells = {
+        line[0].strip("`"): dict(zip(support.DTYPES, line[1:], strict=False)) for line in lines
+    }
+    with ptxgen.use_device("cpu"):
+        for operation in support.operations():
+            taken = [d for d, cell in cells[operation.name].items() if cell == support.YES]
+            for dtype in taken if every else taken[:1]:
+                given = operation.arguments(dtype)
+                got, truth = operation.call(**given), oracle(operation)
+                if truth is None:
+                    continue
+                expected = truth(*given.values())
+                pairs = zip(got, expected, strict=True) if type(got) is tuple else [(got, expected)]
+                for ours, theirs in pairs:
+                    same_bits(ours, theirs, what=f"{operation.name} of {dtype}")

@@ -1,0 +1,299 @@
+"""Say what serves what: try every public operation with every dtype, and write docs/support.md.
+
+``python tools/support.py`` prints the page, ``--write`` writes it (this needs PyTorch);
+``tests/test_support.py`` holds it to the code. Operations come from the tables, and what they are
+called with from their signatures, so that a new operation is a new line. Calls go all the way to
+the choice of a kernel, which is neither made nor launched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+import ptxgen
+from ptxgen import functions, layout, nf4, ops
+from ptxgen.errors import DtypeError, FormulaError, GradError
+from ptxgen.numerics.pointwise import NAMES
+from ptxgen.ops.pointwise_table import ROWS
+from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.runtime.device import Function
+
+PAGE = Path(__file__).parents[1] / "docs" / "support.md"
+DTYPES = {
+    **{short: np.dtype(getattr(ml_dtypes, name, name)) for name, short in NAMES.items()},
+    "u8": np.dtype("uint8"),
+}
+YES, NO = "✓", "–"
+
+TITLES = {
+    "forward": "Products",
+    "dgrad": "Products",
+    "wgrad": "Products",
+    "product": "Products",
+    "nf4": "Quantised",
+    "int4": "Quantised",
+    "rows": "Over rows",
+    "rowcalls": "Over rows",
+    "columns": "Over columns",
+    "moves": "By indices",
+    "scan": "Scans, selections",
+    "select": "Scans, selections",
+}
+"""Those of groups, by the module of an operation's function."""
+ROW_OF = {"gather": "gather_rows"}
+"""The rows that are not named as the function is."""
+OF_THEIR_OWN = {
+    **dict.fromkeys(("indices", "target"), "i64"),
+    **dict.fromkeys(("mean", "rstd"), "f32"),
+    "condition": "bool",
+}
+"""The dtypes of arguments that do not have the one that is tried."""
+NUMBERS = {
+    "k": 2,
+    "rows": 4,
+    "dtype": "f32",
+    "axis": 0,
+    "start": 1,
+    "length": 2,
+    "shape": (4, 4, 4),
+    "widths": [(1, 1), (0, 1)],
+}
+"""Arguments that are not arrays."""
+
+
+class Operation(NamedTuple):
+    """A public operation: its group, its name, the function, and its row, where it has one."""
+
+    group: str
+    name: str
+    call: Callable[..., Any]
+    row: str = ""
+
+    def shape(self, parameter: str) -> tuple[int, ...]:
+        """That of an argument, as its form says; axes have 4 elements, quantised ones 64."""
+        if parameter in ("cos", "sin"):
+            return 4, 2
+        if not self.row:
+            return 4, 4
+        forms = next(iter(ops.OPS[self.row].signature.forms.values()))
+        size = 64 if self.group == "Quantised" else 4
+        sizes = [size // int(s.partition("/")[2] or 1) for s in forms[parameter].split()]
+        return tuple(sizes)
+
+    def arguments(self, dtype: str, optional: tuple[str, ...] = ()) -> dict[str, Any]:
+        """What it is called with: all that it must be given, and these."""
+        if isinstance(self.call, functions.Pointwise):
+            names = list(self.call.parameters)
+        else:
+            parameters = inspect.signature(self.call).parameters.values()
+            names = [p.name for p in parameters if p.default is p.empty or p.name in optional]
+        return {name: self._argument(name, dtype) for name in names}
+
+    def _argument(self, name: str, dtype: str) -> Any:
+        if name in NUMBERS:
+            return NUMBERS[name]
+        if name == "q":
+            return nf4.quantize(np.ones((64, 64), np.float32))
+        if name == "arrays":
+            return [np.ones((4, 4), DTYPES[dtype]) for _ in range(2)]
+        shape = self.shape(name)
+        values = 1 + np.arange(math.prod(shape)).reshape(shape) % 3  # indices, too, of all axes
+        return values.astype(DTYPES[OF_THEIR_OWN.get(name, dtype)])
+
+
+def operations() -> Iterator[Operation]:
+    """Every one of the package, group by group."""
+    rows = []
+    for name in ops.__all__:
+        call = getattr(ops, name)
+        home = getattr(call, "__module__", "").rpartition(".")[2]
+        if inspect.isfunction(call) and call is not ops.register:
+            public = name.replace("_", ".", 1) if home in ("int4", "nf4") else name
+            rows.append(Operation(TITLES.get(home, home), public, call, ROW_OF.get(name, name)))
+    groups = [*dict.fromkeys(TITLES.values()), *(row.group for row in rows)]
+    yield from sorted(rows, key=lambda row: groups.index(row.group))
+    for name in (*(row.name for row in ROWS), "cast"):
+        yield Operation("By element", f"functions.{name}", getattr(functions, name))
+    for name, call in sorted(vars(layout).items()):
+        if inspect.isfunction(call) and call.__module__ == layout.__name__ and name[0] != "_":
+            yield Operation("Layout", f"layout.{name}", call)
+
+
+class Unmade(CpuDevice):
+    """The CPU device without kernels: calls are read, checked and dispatched, and nothing runs."""
+
+    def kernel(self, symbol: str, *_: Any) -> Function:
+        """Stands for a kernel."""
+        return Function(self, symbol, 0, 0)
+
+    def launch(self, *_: Any) -> None:
+        """Launches nothing."""
+
+
+def served(operation: Operation, dtype: str) -> str:
+    """Whether it takes arrays of ``dtype``. What raises another error than it should raises it."""
+    try:
+        operation.call(**operation.arguments(dtype))
+    except (DtypeError, FormulaError):
+        return NO
+    return YES
+
+
+def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[Any], Any]:
+    """The function for tensors, its positional arguments, and those by name."""
+    import torch
+
+    import ptxgen.torch
+
+    def tensor(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return torch.from_numpy(value)
+        if isinstance(value, nf4.Weight):
+            weight = nf4.quantize(torch.ones(64, 64))
+            assert weight.operands  # made once, under a lock, which no compiler traces
+            return weight
+        many = isinstance(value, list) and isinstance(value[0], np.ndarray)
+        return list(map(tensor, value)) if many else value
+
+    call = getattr(ptxgen.torch, operation.row, operation.call) if operation.row else operation.call
+    optional = ("weight", "bias") if dtype.startswith("f") else ()
+    given = {n: tensor(v) for n, v in operation.arguments(dtype, optional).items()}
+    options = {n: v for n, v in given.items() if n in ("k", "rows")}
+    return call, [v for n, v in given.items() if n not in options], options
+
+
+def gradients(operation: Operation, dtype: str) -> str:
+    """The arguments that have gradients, all of them or the first one, tried with tensors."""
+    from torch.utils._pytree import tree_leaves
+
+    count = len([t for t in tree_leaves(tensors(operation, dtype)[1]) if _real(t)])
+    if count and _differentiable(operation, dtype, count):
+        return YES
+    if count > 1 and _differentiable(operation, dtype, 1):
+        return f"of `{next(iter(operation.arguments(dtype)))}`"
+    return NO
+
+
+def _real(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def _differentiable(operation: Operation, dtype: str, count: int) -> bool:
+    """Whether the first ``count`` arguments that may have gradients have them.
+
+    Backwards is gone with tensors without memory, as forwards nothing was computed.
+    """
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils._pytree import tree_leaves, tree_map
+
+    def attempt(mode: Any) -> bool:
+        call, given, options = tensors(operation, dtype)
+        given = tree_map(lambda t: mode.from_tensor(t) if _real(t) and mode else t, given)
+        asked = [t for t in tree_leaves(given) if _real(t)][:count]
+        for t in asked:
+            t.requires_grad_()
+        results = [r for r in tree_leaves(call(*given, **options)) if r.requires_grad]
+        if not results or not mode:
+            return bool(results)
+        ones = [torch.ones_like(r) for r in results]
+        found = torch.autograd.grad(results, asked, ones, allow_unused=True)
+        return all(g is not None for g in found)
+
+    try:
+        if not attempt(None):
+            return False
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            return attempt(mode)
+    except GradError:
+        return False
+
+
+def compiled(operation: Operation, dtype: str) -> str:
+    """Whether ``torch.compile(fullgraph=True)`` takes it."""
+    import torch
+
+    call, given, options = tensors(operation, dtype)
+    torch.compiler.reset()
+    try:
+        torch.compile(call, fullgraph=True, backend="eager")(*given, **options)
+    except torch._dynamo.exc.TorchDynamoException:
+        return NO
+    return YES
+
+
+HEAD = f"""# What serves what
+
+Every public operation by dtype, its gradient, and whether `torch.compile(fullgraph=True)` takes it.
+`python tools/support.py --write` writes this page: it calls each operation with each dtype, up to
+the choice of a kernel. `tests/test_support.py` holds the page to the code, and runs what is served
+on the CPU device, but for casts and layouts beside the oracle: one dtype of each operation, in
+`make test-all` every one.
+
+- **Devices.** There is no column for them: the routes that serve a call are the same on a GPU
+  (CUDA) and on the [CPU device](interpreter.md), which runs the PTX of the same kernels. Nothing
+  here was run on a GPU; `make test-gpu` does that.
+- **Dtypes.** Those of the operands; {NO} is a DtypeError, of a formula a FormulaError, before
+  anything is compiled. Indices were i64, statistics f32, conditions bool, and
+  packed 4-bit integers u8.
+- **Gradient.** In PyTorch, of `ptxgen.torch`'s function of that name where there is one:
+  {YES} of all operands that are floats, weights and biases included. {NO}: none. Results
+  that are integers or bools have none; for others a GradError says so, at the call or when the
+  gradient is asked for.
+- **torch.compile.** {YES}: in one graph, as operators with implementations for fake tensors.
+
+Further arguments, options and layouts are in the functions' docstrings; bits in
+[contracts.md](contracts.md).
+"""
+COLUMNS = ("operation", *DTYPES, "gradient", "torch.compile")
+
+
+def kept(page: str) -> dict[str, list[str]]:
+    """The cells about PyTorch, by operation, as they stand in ``page``."""
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    return {line[0].strip("`"): line[-2:] for line in lines}
+
+
+def page(old: str | None = None) -> str:
+    """The page. What takes PyTorch to find out is taken from ``old``, where that is given."""
+    text, group = [HEAD], ""
+    known = None if old is None else kept(old)
+    with ptxgen.use_device(Unmade()):
+        for operation in operations():
+            if operation.group != group:
+                group = operation.group
+                text.append(f"\n## {group}\n\n| {' | '.join(COLUMNS)} |\n")
+                text.append(f"|{' --- |' * len(COLUMNS)}\n")
+            cells = [served(operation, dtype) for dtype in DTYPES]
+            first = list(DTYPES)[cells.index(YES)]
+            if known is None:
+                cells += [gradients(operation, first), compiled(operation, first)]
+            else:
+                cells += known.get(operation.name, ["?", "?"])
+            text.append(f"| `{operation.name}` | {' | '.join(cells)} |\n")
+    return "".join(text)
+
+
+def main() -> None:
+    """Prints the page, or writes it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--write", action="store_true", help=f"write docs/{PAGE.name}")
+    text = page()
+    if parser.parse_args().write:
+        PAGE.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -42,6 +42,7 @@ TITLES = {
     "int4": "Quantised",
     "rows": "Over rows",
     "rowcalls": "Over rows",
+    "groupnorm": "Over rows",
     "columns": "Over columns",
     "moves": "By indices",
     "scan": "Scans, selections",
@@ -59,6 +60,7 @@ OF_THEIR_OWN = {
 NUMBERS = {
     "k": 2,
     "rows": 4,
+    "groups": 2,
     "dtype": "f32",
     "axis": 0,
     "start": 1,
@@ -81,8 +83,8 @@ class Operation(NamedTuple):
         """That of an argument, as its form says; axes have 4 elements, quantised ones 64."""
         if parameter in ("cos", "sin"):
             return 4, 2
-        if not self.row:
-            return 4, 4
+        if self.row not in ops.OPS:  # composed of others, or of no row
+            return (4,) if self.row and parameter in ("weight", "bias") else (4, 4)
         forms = next(iter(ops.OPS[self.row].signature.forms.values()))
         size = 64 if self.group == "Quantised" else 4
         sizes = [size // int(s.partition("/")[2] or 1) for s in forms[parameter].split()]

@@ -35,6 +35,7 @@ from ptxgen.numerics.formula import (
     trace,
     where,
 )
+from ptxgen.numerics.pointwise import NAMES
 from ptxgen.numerics.signature import Option, Signature
 
 REAL = ("f32", "bf16", "f16", "f64")
@@ -43,17 +44,6 @@ SINGLE = ("f32", "bf16", "f16")
 NUMBERS = (*REAL, "i32", "i64")
 LAST = (1 << 31) - 1
 """No element's index: that of the last there can be, and one more."""
-LONG = {
-    "f32": "float32",
-    "f64": "float64",
-    "bf16": "bfloat16",
-    "f16": "float16",
-    "i32": "int32",
-    "i64": "int64",
-    "bool": "bool",
-}
-"""Dtypes by their names in formulas."""
-SHORT = {long: short for short, long in LONG.items()}
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -146,7 +136,7 @@ class RowOp:
 
 def wanted_dtype(dtype: Any) -> str:
     """The full name of a dtype that a caller names. Raises DtypeError."""
-    return name_of(dtype, "out_dtype", SHORT)
+    return name_of(dtype, "out_dtype", NAMES)
 
 
 @cache

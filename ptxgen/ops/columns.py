@@ -14,17 +14,17 @@ from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.columns import REDUCTIONS, Reduction, computed
 from ptxgen.numerics.dtype import ELEMENTS, name_of
 from ptxgen.numerics.formula import Formula
+from ptxgen.numerics.pointwise import FULL
 from ptxgen.numerics.signature import DIM_MAX
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.rowgradients import GRADIENTS
 from ptxgen.ops.run import caller
-from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous, contiguous_copy
+from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
 from ptxgen.spec.columns import item, state, variant
 
 TABLE = ("columns",)
-LONG = {short: long for long, short in ELEMENTS.items()}
 
 
 def problem(
@@ -66,10 +66,7 @@ def problem(
 def columns_of(name: str, view: ArrayView, shape: tuple[int, int, int]) -> ArrayView:
     """A view of three dimensions, checked: its columns are neighbours."""
     if shape[2] > 1 and view.size and view.strides[2] != 1:
-        raise ShapeError(
-            f"{name} has strides {list(view.strides)}; takes stride 1 along the last dimension: "
-            f"pass {contiguous_copy(name, view)}"
-        )
+        raise apart(name, view)
     return view
 
 
@@ -89,11 +86,7 @@ class Reading:
         outs = (p.removeprefix("out_") for p in self.pointers[-len(targets) :])
         for name, target in zip(outs, targets, strict=True):
             alignment(name, target, 0)
-            if not contiguous(target):
-                raise ShapeError(
-                    f"{name} has strides {list(target.strides)}; takes a contiguous array: pass "
-                    f"{contiguous_copy(name, target)}, or leave {name}= away"
-                )
+            check_contiguous(name, target, result=True)
         if self.sizes[0] * self.sizes[2] == 0:
             return None
         return problem(self.name, self.formula, self.sizes, self.matrices, self.pointers)
@@ -116,7 +109,7 @@ def read(
                 raise DtypeError(f"{name} has dtype {given}; takes {' or '.join(row.takes)}")
             wide = computed((*(d for d in (wide,) if d), ELEMENTS[given]))
         elif ELEMENTS.get(given) != wide:
-            raise DtypeError(f"{name} has dtype {given}; takes {LONG[wide]}")
+            raise DtypeError(f"{name} has dtype {given}; takes {FULL[wide]}")
         dtypes.append(ELEMENTS[given])
     inferred = signature.infer({name: view.shape for name, view in views.items()})
     found = inferred.sizes
@@ -127,13 +120,10 @@ def read(
         if kind == "element":
             view = view if len(view.shape) == 3 and "O" in found else _single(name, view)
             matrices[name] = columns_of(name, view, sizes)
-        elif not contiguous(view):
-            raise ShapeError(
-                f"{name} has strides {list(view.strides)}; takes a contiguous array: pass "
-                f"{contiguous_copy(name, view)}"
-            )
+        else:
+            check_contiguous(name, view)
     first = views[signature.arguments[0]].dtype
-    accepted = tuple(dict.fromkeys((first, LONG[wide])))
+    accepted = tuple(dict.fromkeys((first, FULL[wide])))
     if wide.startswith("i"):
         accepted = tuple(dict.fromkeys((first, "int64")))
     what, wanted = "out_dtype", options["out_dtype"]

@@ -12,7 +12,8 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.formula import STORED
-from ptxgen.numerics.rowops import LONG, REAL, SHORT, wanted_dtype
+from ptxgen.numerics.pointwise import FULL, NAMES
+from ptxgen.numerics.rowops import REAL, wanted_dtype
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.rowwise import run
 from ptxgen.ops.run import refuse_gradients
@@ -93,11 +94,11 @@ def check(x: Any, groups: int, weight: Any, bias: Any) -> str:
     channels = x.shape[1]
     if channels % count:
         raise ShapeError(f"x has {channels} channels; takes a multiple of groups, {count}")
-    own = SHORT.get(dtype_of(x))
+    own = NAMES.get(dtype_of(x))
     if own not in REAL:
-        names = " or ".join(LONG[d] for d in REAL)
+        names = " or ".join(FULL[d] for d in REAL)
         raise DtypeError(f"x has dtype {dtype_of(x)}; takes {names}")
-    taken = [LONG[d] for d in REAL if STORED[d] == STORED[own]]
+    taken = [FULL[d] for d in REAL if STORED[d] == STORED[own]]
     for name, vector in (("weight", weight), ("bias", bias)):
         if vector is None:
             continue
@@ -105,7 +106,7 @@ def check(x: Any, groups: int, weight: Any, bias: Any) -> str:
             raise ShapeError(f"{name} has shape {list(vector.shape)}; takes [C] = [{channels}]")
         if dtype_of(vector) not in taken:
             raise DtypeError(f"{name} has dtype {dtype_of(vector)}; takes {' or '.join(taken)}")
-    return LONG[STORED[own]]
+    return FULL[STORED[own]]
 
 
 def dtype_of(array: Any) -> str:

@@ -13,16 +13,19 @@ from ptxgen.numerics import moves
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import caller
-from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous, contiguous_copy
+from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous
 from ptxgen.runtime.arrays import ArrayView, framework_of
+from ptxgen.runtime.dlpack import contiguous_strides
 from ptxgen.spec import Problem
 from ptxgen.spec.base import GRID_MAX, INDEX_MAX
 from ptxgen.spec.moves import COUNT_MAX, GATHER_THREADS, INDEX_64
 
 INDICES = ("int32", "int64")
-ITEMSIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8}
-MOVED = {**ITEMSIZE, "int16": 2, "uint16": 2, "uint32": 4, "uint64": 8}
-"""Dtypes whose bits are moved, and bytes of an element."""
+MOVED = (
+    *("float16", "bfloat16", "float32", "float64", "int32", "int64"),
+    *("int16", "uint16", "uint32", "uint64"),
+)
+"""Dtypes whose bits are moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,8 @@ class Reading:
     def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
         """See :meth:`ptxgen.ops.op.Reading.problem`."""
         (target,) = targets
-        if alignment("out", target, 0) < target.itemsize or not contiguous(target):
-            raise ShapeError(
-                f"out has strides {list(target.strides)}; takes a contiguous array: pass "
-                f"{contiguous_copy('out', target)}, or leave out= away"
-            )
+        alignment("out", target, 0)
+        check_contiguous("out", target, result=True)
         if self.made is None:
             return None
         low = min(target.ptr & -target.ptr, ALIGN_MAX) if target.ptr else ALIGN_MAX
@@ -55,21 +55,14 @@ def _indices(name: str, view: ArrayView) -> int:
     """Flags that say what indices are."""
     if view.dtype not in INDICES:
         raise DtypeError(f"{name} has dtype {view.dtype}; takes {' or '.join(INDICES)}")
-    if not contiguous(view):
-        raise ShapeError(
-            f"{name} has strides {list(view.strides)}; takes a contiguous array: pass "
-            f"{contiguous_copy(name, view)}"
-        )
+    check_contiguous(name, view)
     alignment(name, view, 0)
     return INDEX_64 if view.dtype == "int64" else 0
 
 
 def _unit(name: str, view: ArrayView) -> None:
     if view.size and view.shape[-1] > 1 and view.strides[-1] != 1:
-        raise ShapeError(
-            f"{name} has strides {list(view.strides)}; takes stride 1 along the last dimension: "
-            f"pass {contiguous_copy(name, view)}"
-        )
+        raise apart(name, view)
 
 
 def _wanted(dtype: str, targets: tuple[str | None, ...]) -> None:
@@ -152,13 +145,17 @@ def pose_embedding(question: Question) -> Problem:
 
 def _posed(question: Question, sizes: tuple[int, int, int, int]) -> Problem:
     outer, size, _, inner = sizes
-    shape, strides = (outer, size, inner), (size * inner, inner, 1)
-    dtype = next((long for long, short in ELEMENTS.items() if short == question.dtype), "")
-    if not dtype:
-        raise DtypeError(f"dtype is {question.dtype}; takes {', '.join(ELEMENTS.values())}")
-    view = ArrayView(0, shape, strides, dtype, "cuda", 0, True, "", None)
+    view = _imagined(question.dtype, (outer, size, inner))
     what = f"gather {list(sizes)}"
     return _gathering(what, "x", view, sizes, INDEX_64)
+
+
+def _imagined(short: str, shape: tuple[int, ...]) -> ArrayView:
+    """A contiguous array of a problem that is posed, at an address of any alignment."""
+    dtype = next((long for long, own in ELEMENTS.items() if own == short), "")
+    if not dtype:
+        raise DtypeError(f"dtype is {short}; takes {', '.join(ELEMENTS.values())}")
+    return ArrayView(0, shape, contiguous_strides(shape), dtype, "cuda", 0, True, "", None)
 
 
 def read_embedding(
@@ -272,10 +269,7 @@ def read_index_add(
 
 def _posed_sum(question: Question, count: int, old: bool) -> Problem:
     rows, inner = question.sizes["V"], question.sizes["I"]
-    dtype = next((long for long, short in ELEMENTS.items() if short == question.dtype), "")
-    if not dtype:
-        raise DtypeError(f"dtype is {question.dtype}; takes {', '.join(ELEMENTS.values())}")
-    view = ArrayView(0, (count, inner), (inner, 1), dtype, "cuda", 0, True, "", None)
+    view = _imagined(question.dtype, (count, inner))
     what = f"sums of {count} rows of {inner} to {rows}"
     sizes = (max(rows, 1), count, max(inner, 1))
     return _scattering(what, "source", view, sizes, INDEX_64, -1, view if old else None)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.errors import DtypeError
 from ptxgen.numerics.dtype import DTYPES, name_of
 from ptxgen.numerics.rows import LOGSUMEXP
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import caller
-from ptxgen.ops.views import alignment, contiguous, contiguous_copy, leading
+from ptxgen.ops.views import alignment, apart, check_contiguous, leading
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
 from ptxgen.spec.rows import OUT_F32
@@ -37,11 +37,7 @@ class Reading:
         alignment("out", target, 0)
         if self.count == 0:
             return None
-        if not contiguous(target):
-            raise ShapeError(
-                f"out has strides {list(target.strides)}; takes a contiguous array: pass "
-                f"{contiguous_copy('out', target)}, or leave out= away"
-            )
+        check_contiguous("out", target, result=True)
         told = (("LDX", self.pitch), ("COLS", self.width), ("FLAGS", self.flags))
         return _problem(self.dtype, self.count, self.width, told)
 
@@ -65,10 +61,7 @@ def read(
     matrix = x.matrix("x")
     down, along = matrix.strides
     if along != 1 and width > 1 and x.size:
-        raise ShapeError(
-            f"x has strides {list(x.strides)}; takes stride 1 along the last dimension: pass "
-            f"{contiguous_copy('x', x)}"
-        )
+        raise apart("x", x)
     alignment("x", x, 0)
     pitch = leading(count, width, down, x.itemsize)
     flags = OUT_F32 if wanted != x.dtype else 0

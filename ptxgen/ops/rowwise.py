@@ -8,12 +8,13 @@ from functools import cache, partial
 
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.formula import STORED
-from ptxgen.numerics.rowops import LONG, REAL, SHORT, TABLE, RowOp, wanted_dtype
+from ptxgen.numerics.pointwise import FULL, NAMES
+from ptxgen.numerics.rowops import REAL, TABLE, RowOp, wanted_dtype
 from ptxgen.numerics.rowwise import GROUP
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.rowgradients import GRADIENTS
 from ptxgen.ops.run import Caller, caller
-from ptxgen.ops.views import ALIGN_MAX, alignment, contiguous, contiguous_copy, leading
+from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous, leading
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
 from ptxgen.spec.rowwise import held, way
@@ -40,11 +41,7 @@ class Reading:
             by_element = self.row.results[name][0] == "element"
             found = alignment(name, target, *((self.width,) if by_element else ()))
             vector = vector and (not by_element or found >= _unit(target.itemsize))
-            if not contiguous(target):
-                raise ShapeError(
-                    f"{name} has strides {list(target.strides)}; takes a contiguous array: pass "
-                    f"{contiguous_copy(name, target)}, or leave {name}= away"
-                )
+            check_contiguous(name, target, result=True)
         if all(target.size == 0 for target in targets):
             return None
         return _problem(self.row, self.variant, self.count, self.width, vector, self.told)
@@ -80,16 +77,12 @@ def read(
             vector = vector and aligned >= least
         else:
             vector = alignment(name, view) >= (least if kind == "column" else 0) and vector
-            if not contiguous(view):
-                raise ShapeError(
-                    f"{name} has strides {list(view.strides)}; takes a contiguous array: pass "
-                    f"{contiguous_copy(name, view)}"
-                )
+            check_contiguous(name, view)
     numbers = row.given(options)
     told += [(name.upper(), value) for name, value in numbers.items()]
     variant = row.variant(dtypes, outputs, numbers)
     results = tuple(
-        Result(shape, LONG[dtype]) for shape, dtype in zip(inferred.results, outputs, strict=True)
+        Result(shape, FULL[dtype]) for shape, dtype in zip(inferred.results, outputs, strict=True)
     )
     return Reading(row, variant, count, width, tuple(told), vector, results)
 
@@ -97,18 +90,18 @@ def read(
 def _dtype(row: RowOp, name: str, views: Mapping[str, ArrayView]) -> str:
     """The short dtype of an argument. DtypeError for one that it cannot have."""
     first = next(iter(row.arrays))
-    own = SHORT.get(views[name].dtype, "")
+    own = NAMES.get(views[name].dtype, "")
     taken = row.dtypes
     if name in row.integers:
         taken = ("i64", "i32")
     elif name != first:
-        wide = STORED[SHORT[views[first].dtype]]
+        wide = STORED[NAMES[views[first].dtype]]
         taken = tuple(d for d in REAL if STORED[d] == wide)
         if row.arrays[name] == "element":
-            taken = (SHORT[views[first].dtype],)
+            taken = (NAMES[views[first].dtype],)
     if own not in taken:
         raise DtypeError(
-            f"{name} has dtype {views[name].dtype}; takes {' or '.join(LONG[d] for d in taken)}"
+            f"{name} has dtype {views[name].dtype}; takes {' or '.join(FULL[d] for d in taken)}"
         )
     return own
 
@@ -126,10 +119,10 @@ def _outputs(
     if wanted is None:
         return natural
     accepted = dict.fromkeys((row.outputs(first)[0], *((STORED[first],) if first in REAL else ())))
-    if SHORT.get(wanted) not in accepted:
-        names = " or ".join(repr(LONG[d]) for d in accepted)
+    if NAMES.get(wanted) not in accepted:
+        names = " or ".join(repr(FULL[d]) for d in accepted)
         raise DtypeError(f"{what} is {wanted!r}; takes {names}")
-    return row.outputs(first, SHORT[wanted])
+    return row.outputs(first, NAMES[wanted])
 
 
 def _rows(name: str, view: ArrayView, count: int, width: int) -> tuple[int, int]:
@@ -137,10 +130,7 @@ def _rows(name: str, view: ArrayView, count: int, width: int) -> tuple[int, int]
     matrix = view.matrix(name)
     down, along = matrix.strides
     if along != 1 and width > 1 and view.size:
-        raise ShapeError(
-            f"{name} has strides {list(view.strides)}; takes stride 1 along the last dimension: "
-            f"pass {contiguous_copy(name, view)}"
-        )
+        raise apart(name, view)
     pitch = leading(count, width, down, view.itemsize)
     return pitch, alignment(name, view, pitch)
 
@@ -148,8 +138,8 @@ def _rows(name: str, view: ArrayView, count: int, width: int) -> tuple[int, int]
 def pose(row: RowOp, question: Question) -> Problem:
     """The problem of sizes M (rows) and N (elements of a row), optional arrays left out."""
     if question.dtype not in row.dtypes:
-        names = " or ".join(LONG[d] for d in row.dtypes)
-        raise DtypeError(f"dtype is {LONG[question.dtype]}; takes {names}")
+        names = " or ".join(FULL[d] for d in row.dtypes)
+        raise DtypeError(f"dtype is {FULL[question.dtype]}; takes {names}")
     given = [name for name in row.arrays if name not in row.optional]
     dtypes = {name: "i64" if name in row.integers else question.dtype for name in given}
     count, width = question.sizes["M"], question.sizes["N"]

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.errors import DtypeError
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.numerics.scan import CUMSUM
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import caller
-from ptxgen.ops.views import alignment, contiguous, contiguous_copy
+from ptxgen.ops.views import alignment, apart, check_contiguous
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
 from ptxgen.spec.scan import EXCLUSIVE, REVERSE
@@ -35,11 +35,7 @@ class Reading:
         """See :meth:`ptxgen.ops.op.Reading.problem`."""
         (target,) = targets
         alignment("out", target, 0)
-        if not contiguous(target):
-            raise ShapeError(
-                f"out has strides {list(target.strides)}; takes a contiguous array: pass "
-                f"{contiguous_copy('out', target)}, or leave out= away"
-            )
+        check_contiguous("out", target, result=True)
         if self.count * self.width == 0:
             return None
         told = (("LDX", self.pitch), ("FLAGS", self.flags))
@@ -59,10 +55,7 @@ def read(
     matrix = x.matrix("x")
     down, along = matrix.strides
     if along != 1 and x.size:
-        raise ShapeError(
-            f"x has strides {list(x.strides)}; takes stride 1 along the last dimension: pass "
-            f"{contiguous_copy('x', x)}"
-        )
+        raise apart("x", x)
     alignment("x", x, 0)
     flags = (EXCLUSIVE if options["exclusive"] else 0) | (REVERSE if options["reverse"] else 0)
     count, width = found.sizes["M"], found.sizes["N"]

@@ -12,7 +12,7 @@ from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.numerics.select import K_MAX, SAMPLE, TOPK, VOCABULARY_MAX
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import caller
-from ptxgen.ops.views import alignment, contiguous, contiguous_copy
+from ptxgen.ops.views import alignment, apart, check_contiguous, contiguous
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
 from ptxgen.spec.select import GREEDY, LARGEST_ROW, SMALLEST
@@ -33,11 +33,7 @@ class Reading:
         """See :meth:`ptxgen.ops.op.Reading.problem`."""
         for name, target in zip(self.names, targets, strict=True):
             alignment(name, target, 0)
-            if not contiguous(target):
-                raise ShapeError(
-                    f"{name} has strides {list(target.strides)}; takes a contiguous array: pass "
-                    f"{contiguous_copy(name, target)}, or leave {name}= away"
-                )
+            check_contiguous(name, target, result=True)
         return self.made
 
 
@@ -47,10 +43,7 @@ def _rows(name: str, view: ArrayView, takes: tuple[str, ...], most: int) -> tupl
         raise DtypeError(f"{name} has dtype {view.dtype}; takes {' or '.join(takes)}")
     matrix = view.matrix(name)
     if matrix.strides[1] != 1 and view.size:
-        raise ShapeError(
-            f"{name} has strides {list(view.strides)}; takes stride 1 along the last dimension: "
-            f"pass {contiguous_copy(name, view)}"
-        )
+        raise apart(name, view)
     alignment(name, view, 0)
     count, width = matrix.shape
     if width > most:

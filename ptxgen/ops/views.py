@@ -47,6 +47,23 @@ def contiguous(view: ArrayView) -> bool:
     )
 
 
+def check_contiguous(name: str, view: ArrayView, *, result: bool = False) -> None:
+    """ShapeError unless the argument ``name``, or the ``result``, is contiguous."""
+    if not contiguous(view):
+        raise ShapeError(
+            f"{name} has strides {list(view.strides)}; takes a contiguous array: pass "
+            f"{contiguous_copy(name, view)}{f', or leave {name}= away' if result else ''}"
+        )
+
+
+def apart(name: str, view: ArrayView) -> ShapeError:
+    """The error for an argument whose last dimension has another stride than 1."""
+    return ShapeError(
+        f"{name} has strides {list(view.strides)}; takes stride 1 along the last dimension: pass "
+        f"{contiguous_copy(name, view)}"
+    )
+
+
 def leading(rows: int, width: int, stride: int, itemsize: int) -> int:
     """Elements from row to row.
 

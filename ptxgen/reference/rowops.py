@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.formula import STORED
-from ptxgen.numerics.rowops import LONG, SHORT, TABLE, formula, wanted_dtype
+from ptxgen.numerics.pointwise import FULL, NAMES
+from ptxgen.numerics.rowops import TABLE, formula, wanted_dtype
 from ptxgen.reference.formula import results, stored, widened
 from ptxgen.reference.rowwise import reduce
 
@@ -29,28 +30,28 @@ def compute(name: str, *arrays: ArrayLike | None, out_dtype: Any = None, **numbe
     found = {n: np.asarray(a) for n, a in given.items() if a is not None}
     dtypes = {}
     for each, array in found.items():
-        short = SHORT.get(array.dtype.name)
+        short = NAMES.get(array.dtype.name)
         if short is None or not array.dtype.isnative:
-            raise DtypeError(f"{each} has dtype {array.dtype.name}; takes {', '.join(SHORT)}")
+            raise DtypeError(f"{each} has dtype {array.dtype.name}; takes {', '.join(NAMES)}")
         dtypes[each] = short
     first = next(iter(row.arrays))
     if dtypes[first] not in row.dtypes:
-        names = " or ".join(LONG[d] for d in row.dtypes)
+        names = " or ".join(FULL[d] for d in row.dtypes)
         raise DtypeError(f"{first} has dtype {found[first].dtype.name}; takes {names}")
     inferred = row.signature.infer({n: a.shape for n, a in found.items()})
     if inferred.sizes["N"] == 0 and not row.empty:
         raise ShapeError(f"{name} takes at least one element; got rows of none")
-    wanted = None if out_dtype is None else SHORT[wanted_dtype(out_dtype)]
+    wanted = None if out_dtype is None else NAMES[wanted_dtype(out_dtype)]
     options = row.given({n: numbers.get(n, o.default) for n, o in row.numbers.items()})
     outputs = row.outputs(dtypes[first], wanted)
     what = formula(row.variant(dtypes, outputs, options))
-    wide = LONG[STORED[dtypes[first]]]
+    wide = FULL[STORED[dtypes[first]]]
     inputs: dict[str, Any] = {}
     for each, kind in row.arrays.items():
         if each in found:
             inputs[each] = found[each][..., None] if kind == "row" else found[each]
     for each, value in options.items():
-        inputs[each] = np.asarray(value, LONG.get(row.numbers[each].dtype, wide))
+        inputs[each] = np.asarray(value, FULL.get(row.numbers[each].dtype, wide))
     columns = found[first].shape[-1]
     made = results(what, inputs, reduce, columns)
     shaped = []
@@ -167,10 +168,10 @@ def group_norm(
     for operate, vector in ((np.multiply, weight), (np.add, bias)):
         if vector is not None:
             given = np.asarray(vector)
-            numbers = widened(given, SHORT[given.dtype.name])
+            numbers = widened(given, NAMES[given.dtype.name])
             with np.errstate(all="ignore"):
                 found = operate(found, numbers.reshape(channels, *[1] * len(spatial)))
-    return stored(found, SHORT[dtype])
+    return stored(found, NAMES[dtype])
 
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin", "argmax", "argmin", "var", "std")

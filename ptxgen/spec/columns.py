@@ -34,6 +34,7 @@ from ptxgen.expr import TRUE, Expr, all_of, ceil_div, var
 from ptxgen.numerics import rowwise
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.formula import Formula, Node, ordered
+from ptxgen.numerics.pointwise import ITEMSIZE
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import (
@@ -66,7 +67,6 @@ SPACE = Space(
     derived=(("LEAVES", ceil_div(N, rowwise.LEAF)),),
     within=OUTER * ceil_div(INNER, WARP) <= GRID_MAX,
 )
-ITEMSIZE = {"bool": 1, "f16": 2, "bf16": 2, "f32": 4, "i32": 4, "f64": 8, "i64": 8}
 PARTS = ("whole", "leaves", "join")
 SCALARS = {"f32": "f32", "f64": "f64", "i64": "i64"}
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from ptxgen.expr import Expr, ceil_div
+from ptxgen.expr import Expr, all_of, ceil_div
 from ptxgen.numerics.contract import K, M, N
 from ptxgen.numerics.nf4 import BLOCK, CODE
-from ptxgen.spec.base import WARP, check
+from ptxgen.spec.abi import Abi, Param, ptr
+from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, Expect, check
 from ptxgen.spec.effort import Effort
-from ptxgen.spec.gemm import CONTEXT, GemmSpec
+from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, CONTEXT, GemmSpec
+from ptxgen.spec.mma import VECTOR
 
 LAYOUTS = ("NT", "NN")
 """Forward, and the gradient of the input."""
@@ -104,3 +107,82 @@ class Nf4GemmSpec(GemmSpec):
     @property
     def scratch(self) -> Mapping[str, Expr]:
         return {}
+
+
+class Nf4SyncSpec(Nf4GemmSpec):
+    """One that multiplies with ``mma.sync``, beside helping warps, in a CTA a tile."""
+
+    ctas_per_sm: int
+    split: str
+    stages: int
+
+    @property
+    @abstractmethod
+    def block(self) -> int:
+        """k's over which the main loop is unrolled."""
+
+    @property
+    def slots(self) -> int:
+        return self.ctas_per_sm
+
+    @property
+    def grid(self) -> Expr:
+        return self.tiles
+
+    @property
+    def multiplier(self) -> str:
+        return "mma"
+
+    @property
+    def abi(self) -> Abi:
+        return Abi(
+            (
+                ptr("a", "const Element* __restrict__"),
+                ptr("data", "const unsigned char* __restrict__"),
+                ptr("scales", "const float* __restrict__"),
+                ptr("bias", "const void* __restrict__", optional=True),
+                ptr("c", "void*"),
+                *(Param(name, "i64") for name in ("lda", "ldc")),
+                *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags")),
+            )
+        )
+
+    @property
+    def requires(self) -> Expr:
+        terms = [ALIGN_A >= 2 * VECTOR, self.grid <= GRID_MAX]
+        if self.split == "none":
+            terms.append(CHUNKS <= 1)
+        else:
+            terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
+        return all_of(terms)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        bounds = (
+            ("m + BM - 1", M + (self.bm - 1)),
+            ("m0 + BM", ceil_div(M, self.bm) * self.bm),
+            ("n0 + BN", ceil_div(N, self.bn) * self.bn),
+            ("k + BK - 1", K + (self.bk - 1)),
+            ("step * BK of a copy", K + self.stages * self.bk),
+        )
+        return tuple((text, value, INDEX_MAX) for text, value in bounds)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
+        return (
+            Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),
+            Expect("mul.rn.f32", ("mul.f32", "mul.ftz*")),
+            *super().expects,
+        )
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"C[M, N] = A . B, layout {self.layout}, {self.dtype}, B an NF4 weight; CTA tile "
+            f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
+            f"{self.shared_bytes} bytes of shared memory",
+            f"{self.helpers} helping warps, {self.stages} stages, split: {self.split}",
+            f"requires {self.requires}",
+            f"grid {self.grid}",
+        )

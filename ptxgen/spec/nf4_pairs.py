@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ptxgen.expr import Expr, all_of, ceil_div
-from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
-from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, WARP, Expect, check
-from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS
+from ptxgen.numerics.contract import TC16, TIERS, Contract
+from ptxgen.spec.base import ARCHITECTURES, WARP, check
+from ptxgen.spec.gemm import MEANINGS
 from ptxgen.spec.mma import VECTOR, MmaSide
-from ptxgen.spec.nf4_packed import INDICES, LAYOUTS, Nf4GemmSpec
+from ptxgen.spec.nf4_packed import INDICES, LAYOUTS, Nf4SyncSpec
 
 SPLITS = ("none", "serial")
 TABLE = 1 << 16
@@ -20,7 +18,7 @@ TABLE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Nf4PairsSpec(Nf4GemmSpec):
+class Nf4PairsSpec(Nf4SyncSpec):
     """A kernel of products whose B is an NF4 weight, as it is stored: ``data`` and ``scales``.
 
     A CTA of ``warps`` warps side by side that multiply, and ``helpers`` that copy operands,
@@ -96,20 +94,8 @@ class Nf4PairsSpec(Nf4GemmSpec):
 
     # -- derived --------------------------------------------------------------
     @property
-    def slots(self) -> int:
-        return self.ctas_per_sm
-
-    @property
     def threads(self) -> int:
         return (self.warps + self.helpers) * WARP
-
-    @property
-    def grid(self) -> Expr:
-        return self.tiles
-
-    @property
-    def multiplier(self) -> str:
-        return "mma"
 
     @property
     def strips(self) -> int:
@@ -178,60 +164,6 @@ class Nf4PairsSpec(Nf4GemmSpec):
     @property
     def shared_bytes(self) -> int:
         return TABLE + max(self.stages * self.stage_bytes, 4 * self.bm * self.exchange_pitch)
-
-    @property
-    def abi(self) -> Abi:
-        return Abi(
-            (
-                ptr("a", "const Element* __restrict__"),
-                ptr("data", "const unsigned char* __restrict__"),
-                ptr("scales", "const float* __restrict__"),
-                ptr("bias", "const void* __restrict__", optional=True),
-                ptr("c", "void*"),
-                *(Param(name, "i64") for name in ("lda", "ldc")),
-                *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags")),
-            )
-        )
-
-    @property
-    def requires(self) -> Expr:
-        terms = [ALIGN_A >= 2 * VECTOR, self.grid <= GRID_MAX]
-        if self.split == "none":
-            terms.append(CHUNKS <= 1)
-        else:
-            terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
-        return all_of(terms)
-
-    @property
-    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        bounds = (
-            ("m + BM - 1", M + (self.bm - 1)),
-            ("m0 + BM", ceil_div(M, self.bm) * self.bm),
-            ("n0 + BN", ceil_div(N, self.bn) * self.bn),
-            ("k + BK - 1", K + (self.bk - 1)),
-            ("step * BK of a copy", K + self.stages * self.bk),
-        )
-        return tuple((text, value, INDEX_MAX) for text, value in bounds)
-
-    @property
-    def expects(self) -> tuple[Expect, ...]:
-        shape = f"m16n8k16.row.col.f32.{self.dtype}.{self.dtype}.f32"
-        return (
-            Expect(f"mma.sync.aligned.{shape}", ("*mma.*",)),
-            Expect("mul.rn.f32", ("mul.f32", "mul.ftz*")),
-            *super().expects,
-        )
-
-    def describe(self) -> tuple[str, ...]:
-        return (
-            f"contract {self.contract}: {self.contract.step}",
-            f"C[M, N] = A . B, layout {self.layout}, {self.dtype}, B an NF4 weight; CTA tile "
-            f"{self.bm} x {self.bn} x {self.bk}, {self.threads} threads, "
-            f"{self.shared_bytes} bytes of shared memory",
-            f"{self.helpers} helping warps, {self.stages} stages, split: {self.split}",
-            f"requires {self.requires}",
-            f"grid {self.grid}",
-        )
 
     def check_table(self) -> None:
         """SpecError where threads, lanes and blocks do not fit."""

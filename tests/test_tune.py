@@ -295,6 +295,12 @@ def test_noise_and_hiccups_cost_little() -> None:
     assert regret.worst_at.startswith("NN rows f32 simt M=")
 
 
+def test_one_problem_can_be_learnt_from() -> None:
+    """It is left out of all that its own choice is judged by."""
+    records = measured(NN, 1)
+    assert [*fit.held_out(records, BARE)] == [records[0].problem]
+
+
 def test_constants_are_sharpened_for_choices() -> None:
     """Where times follow no model exactly, likeness alone chooses worse."""
     records = []

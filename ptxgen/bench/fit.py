@@ -90,7 +90,7 @@ def route_terms(
 def fit(of: Iterable[Point]) -> dict[str, Constants]:
     """The constants of all kernels in ``of``."""
     known = sorted(of, key=attrgetter("problem"))
-    return sharpened(alike(known), known)
+    return sharpened(alike(known), known) if known else {}
 
 
 def alike(of: Iterable[Point]) -> dict[str, Constants]:

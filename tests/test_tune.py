@@ -600,6 +600,8 @@ def test_the_command_measures(
         "NT,TN",
         "--random",
         "2",
+        "--batches",
+        "0",
     ]
     command += ["--journal", str(tmp_path / "j")]
     device = get_device("cuda")

@@ -577,7 +577,11 @@ class CudaLaunch:
         if before is None:
             ctypes.memmove(where, self._device.tensor_map(box, pointer), MAP_BYTES)
         else:
-            check(_replace_address()(where, pointer), f"moving a tensor map to {pointer:#x}")
+            status = _replace_address()(where, pointer)
+            if status == _INVALID_CONTEXT:  # a thread that has none yet
+                with self._device.current():
+                    status = _replace_address()(where, pointer)
+            check(status, f"moving a tensor map to {pointer:#x}")
         found[1] = pointer
 
     def _failed(self, block: _Block, status: int) -> None:

@@ -426,6 +426,36 @@ def test_nothing_waits_for_the_gpu(torch):
     same_bits(y.cpu(), 2 * numbers() + np.float32(1))
 
 
+def test_a_thread_without_a_context_moves_tensor_maps(torch):
+    import ptxgen
+
+    kernel = "wgmma_nt_bf16_"
+    x = torch.randn(3, 256, 64, device="cuda").bfloat16()
+    w = torch.randn(256, 64, device="cuda").bfloat16()
+    names = [c.name for c in explain_linear(ptxgen) if c.correct and c.name.startswith(kernel)]
+    outs = torch.full((3, 256, 256), torch.nan, device="cuda", dtype=torch.bfloat16)
+    call = functools.partial(ptxgen.linear, layout="nk", kernel=names[0])
+    call(x[0], w, out=outs[0])
+    failures = []
+
+    def work():
+        try:
+            call(x[1], w, out=outs[1])  # the prepared launch, of other addresses
+        except DeviceError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert not failures
+    assert torch.equal(outs[1], call(x[1], w))
+
+
+def explain_linear(ptxgen):
+    found = ptxgen.explain("linear", 256, 256, 64, dtype="bfloat16", layout="nk")
+    return found.candidates
+
+
 def test_threads_on_their_own_streams_and_on_one(torch):
     launch, both = prepare("twice", 1000), pair(1000)
     shared = torch.cuda.Stream()

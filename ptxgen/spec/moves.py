@@ -252,7 +252,7 @@ class ScatterSpec(KernelSpec):
         if self.part == "sort":
             scalars = (
                 Param("skipped", "i64"),
-                *(Param(n, "u32") for n in ("rows", "count", "flags")),
+                *(Param(n, "u32") for n in ("size", "along", "width", "count", "flags")),
             )
             return Abi((ptr("indices", "const void* __restrict__"), ptr("blocks", keys), *scalars))
         sorted_keys = f"const {keys} __restrict__"

@@ -818,26 +818,30 @@ DOUBT, LEAST = 2.0**-20, 2.0**-36
 the bounds hold for every f32, as the tests see."""
 
 
-def _gate_bounds(x: Node, exponent: Node) -> tuple[Node, Node]:
-    """Bounds of ``x / (1 + 2**exponent)``, one factor after the other.
+def _gate_bounds(
+    x: Node, least: float, most: float, slope: Callable[[Node], Node | float]
+) -> tuple[Node, Node]:
+    """Bounds of ``x / (1 + 2**(x * slope(x)))``, one factor after the other.
 
-    Where the exponent is above 36 they have different signs, so it need not be known there.
+    Where the exponent is above 36 they have different signs, so it need not be known below
+    ``least``, where it is 39; above ``most`` the power is too small to be seen.
     """
-    t = minimum(maximum(exponent, 1 - F32.bias), 40)
-    rounded = t + (F32.rounder + F32.bias)
-    r = t - (rounded - (F32.rounder + F32.bias))
+    y = clamp(x, least, most)
+    by = slope(y)
+    rounded = fma(y, by, F32.rounder + F32.bias)
+    r = fma(y, by, -(rounded - (F32.rounder + F32.bias)))
     power = from_bits(bits(rounded) << F32.places)
     probability = _reciprocal(fma(fma(_horner(r, EXP2_SHORT), r, 1), power, 1))
     return x * fma(probability, 1 - DOUBT, -LEAST), x * fma(probability, 1 + DOUBT, LEAST)
 
 
 def _silu_bounds(x: Node) -> tuple[Node, Node]:
-    return _gate_bounds(x, x * -math.log2(math.e))
+    return _gate_bounds(x, -27.5, 80, lambda _: -math.log2(math.e))
 
 
 def _gelu_tanh_bounds(x: Node) -> tuple[Node, Node]:
     k = -2 * math.sqrt(2 / math.pi) * math.log2(math.e)
-    return _gate_bounds(x, x * fma(x * x, k * 0.044715, k))
+    return _gate_bounds(x, -6.25, 8, lambda y: fma(y * y, k * 0.044715, k))
 
 
 @_function(_silu_slope, _BOTH, bounds=_silu_bounds)

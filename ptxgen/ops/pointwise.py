@@ -24,7 +24,7 @@ from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.formula import Formula, Node, cast, trace
 from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.signature import Option, Signature
-from ptxgen.ops.launch import formed
+from ptxgen.ops.launch import serving
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import Caller, as_computed, caller
 from ptxgen.ops.views import alignment
@@ -210,7 +210,9 @@ class Pointwise:
         reading = read(self, signature, as_computed(call), {"out_dtype": None}, (None,) * len(outs))
         targets = tuple(call.output(r.shape, r.dtype) for r in reading.results)
         problem = reading.problem(targets)
-        return () if problem is None else tuple(formed(problem, call.device.sms))
+        if problem is None:
+            return ()
+        return tuple(route.name for route in serving(problem, call.device.sms))
 
     # -- how ------------------------------------------------------------------------------------
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -391,7 +393,7 @@ class Reading:
         }
         return Problem(
             TABLE,
-            self.formula.outputs[0].dtype,
+            form,
             tuple(values.items()),
             tuple((k.upper(), v) for k, v in numbers.items()),
             (
@@ -399,7 +401,6 @@ class Reading:
                 *(numerics.result(i) for i in range(len(targets))),
             ),
             f"{self.name} of shape {list(shape)}",
-            form=form,
         )
 
     def _fits(self, form: Form, shape: tuple[int, ...]) -> None:

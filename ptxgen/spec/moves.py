@@ -24,7 +24,7 @@ own rows. A step of sums says how many keys those before it sort: ``SORTED``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -206,7 +206,7 @@ class ScatterSpec(KernelSpec):
         check(self.width in (0, 16), name, "width", self.width, (0, 16))
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
-    def of(self, dtype: str) -> ScatterSpec:
+    def of(self, dtype: Hashable) -> ScatterSpec:
         return super().of(dtype) if self.part in ("leaves", "sum") else self
 
     @property

@@ -17,12 +17,12 @@ arrays lie evenly have become one (:mod:`ptxgen.ops.pointwise`). Its variables a
 What a kernel is rendered for, its :class:`Form`, is none of them: ``requires``, grid and index
 bounds are the same for every formula, so those of one formula are proved for all. The tables name
 the kernels of :data:`FORM`; others are made of them when they are first asked for
-(:meth:`PointwiseSpec.formed`).
+(:meth:`PointwiseSpec.of`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -177,13 +177,9 @@ class PointwiseSpec(KernelSpec):
     def label(self) -> str:
         return f"{self.way}_{self.dtype}"
 
-    def of(self, dtype: str) -> PointwiseSpec:
-        """The same: dtypes are of its form."""
-        return self
-
-    def formed(self, form: Any) -> PointwiseSpec:
-        """See :meth:`KernelSpec.formed`."""
-        return replace(self, form=form)
+    def of(self, dtype: Hashable) -> PointwiseSpec:
+        """The same kernel for a :class:`Form`; that of the table is known by its dtype."""
+        return replace(self, form=dtype) if isinstance(dtype, Form) else self
 
     @property
     def vectors(self) -> bool:

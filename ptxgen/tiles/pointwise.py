@@ -23,7 +23,7 @@ def _pointwise() -> RouteTable:
         Route((PointwiseSpec(way, FORMS[way], pieces=pieces),), TRUE, why)
         for way, pieces, why in _ROUTES
     )
-    return RouteTable(SPACE, tuple(routes), ("bf16",))
+    return RouteTable(SPACE, tuple(routes), ("bf16",), opened=True)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {("pointwise",): _pointwise}

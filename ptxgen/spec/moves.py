@@ -137,8 +137,8 @@ class GatherSpec(KernelSpec):
 
 BLOCK = 4096
 """Keys that a CTA sorts."""
-OWNED = 32
-"""Rows of the result that a CTA owns."""
+OWNED = 16, 256
+"""Rows of the result that a CTA owns: the latter of rows that are no longer than a warp."""
 COUNT_MAX = 1 << 24
 SCATTERS = Space(
     "scatter",
@@ -153,7 +153,7 @@ SCATTERS = Space(
     derived=(("LEAVES", maximum(ceil_div(COUNT, rowwise.LEAF), const(1))),),
     within=all_of(
         (
-            ceil_div(ROWS, OWNED) * ceil_div(INNER, WARP) <= GRID_MAX,
+            ceil_div(ROWS, OWNED[0]) * ceil_div(INNER, WARP) <= GRID_MAX,
             var("LEAVES") * INNER <= WORKSPACE_MAX // 16,
         )
     ),
@@ -172,13 +172,14 @@ class ScatterSpec(KernelSpec):
     ``part``: "sort" (a CTA sorts a block of indices with their positions), "merge" (a thread finds
     where a key of a run belongs among those of :data:`RUNS`, of ``run`` keys each), "leaves" (CTAs
     add leaves of rows that have several) or "sum" (a CTA adds what goes to its rows). ``width``:
-    bytes of a row that a thread reads at a time; 0: an element. ``old``: whether it adds to what
-    was there.
+    bytes of a row that a thread reads at a time; 0: an element. ``owned``: one of :data:`OWNED`.
+    ``old``: whether it adds to what was there.
     """
 
     part: str
     width: int = 0
     old: bool = False
+    owned: int = OWNED[0]
     run: int = 0
     dtype: str = "keys"
     min_arch: str = "sm_80"
@@ -192,10 +193,10 @@ class ScatterSpec(KernelSpec):
         "part": "which step",
         "width": "bytes that a thread reads at a time; 0: an element",
         "old": "whether it adds to what was there",
+        "owned": "rows that a CTA adds to",
         "run": "keys of a run that is merged with others",
     }
     BLOCK: ClassVar[int] = BLOCK
-    OWNED: ClassVar[int] = OWNED
     RUNS: ClassVar[int] = RUNS
     TURNS: ClassVar[int] = TURNS
     INDEX_64: ClassVar[int] = INDEX_64
@@ -204,6 +205,7 @@ class ScatterSpec(KernelSpec):
         name = type(self).__name__
         check(self.part in PARTS, name, "part", self.part, PARTS)
         check(self.width in (0, 16), name, "width", self.width, (0, 16))
+        check(self.owned in OWNED, name, "owned", self.owned, OWNED)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     def of(self, dtype: Hashable) -> ScatterSpec:
@@ -290,7 +292,7 @@ class ScatterSpec(KernelSpec):
         turns = TURNS if self.part == "sum" else 1
         unit = WARP * turns
         tiles = ceil_div(INNER * ITEM, unit * self.width) if self.width else ceil_div(INNER, unit)
-        return ceil_div(ROWS, OWNED) * tiles if self.part == "sum" else LEAVES * 2 * tiles
+        return ceil_div(ROWS, self.owned) * tiles if self.part == "sum" else LEAVES * 2 * tiles
 
     @property
     def requires(self) -> Expr:
@@ -299,13 +301,15 @@ class ScatterSpec(KernelSpec):
             found.append(ALIGN >= self.width)
         if self.part == "sum":
             found.append(COUNT <= SORTED)
+        if self.owned > OWNED[0]:
+            found.append(INNER <= WARP)
         return all_of(found)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         if self.part == "sum":
             return (
-                ("v + OWNED", ROWS + OWNED, INDEX_MAX),
+                ("v + OWNED", ROWS + self.owned, INDEX_MAX),
                 ("span + TURNS * TILE", INNER + WARP * 16 * TURNS, INDEX_MAX),
             )
         if self.part == "leaves":

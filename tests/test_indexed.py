@@ -122,6 +122,17 @@ def test_a_row_of_contributions_is_a_row():
     same_bits(ptxgen.embedding_backward(dy[permuted], which[permuted], 2), got)
 
 
+@pytest.mark.parametrize("width", [1, 8, 40])
+def test_rows_that_one_thread_adds_and_that_all_share(width):
+    """Lengths around 32, each at any place among the sorted keys."""
+    rng = np.random.default_rng(5)
+    lengths = [*range(29, 37), 0, 1, 64, 65, 33, 33, 2, 33, 96, 300, *rng.integers(0, 70, 12)]
+    which = rng.permutation(np.repeat(np.arange(len(lengths)), lengths))
+    dy = numbers(rng, (which.size, width), "bf16", "wide")
+    got = ptxgen.embedding_backward(dy, which, len(lengths) + 1)
+    same_bits(got, reference.embedding_backward(dy, which, len(lengths) + 1))
+
+
 def test_nothing_to_add():
     x, none = np.full((5, 8), -0.0, np.float32), np.zeros(0, np.int64)
     assert not np.signbit(ptxgen.embedding_backward(x[:0], none, 5)).any()

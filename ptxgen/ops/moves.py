@@ -19,7 +19,7 @@ from ptxgen.runtime.arrays import ArrayView, framework_of
 from ptxgen.runtime.dlpack import contiguous_strides
 from ptxgen.spec import Problem
 from ptxgen.spec.base import GRID_MAX, INDEX_MAX
-from ptxgen.spec.moves import COUNT_MAX, GATHER_THREADS, INDEX_64, OWNED
+from ptxgen.spec.moves import COUNT_MAX, GATHER_THREADS, INDEX_64, OWNED, SHARED
 
 INDICES = ("int32", "int64")
 MOVED = (
@@ -194,7 +194,8 @@ def _scattering(
     rows, count, inner = sizes
     size, axis, width = each or (rows, max(count, 1), 1)
     leaves = max(-(-count // 1024), 1) * inner
-    if count > COUNT_MAX or leaves > 1 << 24 or -(-rows // OWNED[0]) * -(-inner // 32) > GRID_MAX:
+    blocks = (-(-rows // OWNED[0]) + -(-count // SHARED)) * -(-inner // 32)
+    if count > COUNT_MAX or leaves > 1 << 24 or blocks > GRID_MAX:
         raise ShapeError(
             f"{what}: {count} contributions to {rows} rows of {inner}; takes at most {COUNT_MAX} "
             f"contributions, 2^24 elements of every 1024th, and 2^40 elements"

@@ -50,7 +50,7 @@ from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 OUTER, COUNT, BYTES, LANES = var("OUTER"), var("COUNT"), var("BYTES"), var("LANES")
 ROWS, INNER, ITEM, ALIGN = var("ROWS"), var("INNER"), var("ITEM"), var("ALIGN")
-LEAVES, SORTED = var("LEAVES"), var("SORTED")
+LEAVES, SHARES, SORTED = var("LEAVES"), var("SHARES"), var("SORTED")
 
 INDEX_64 = 1
 """The flag: indices are of 64 bits."""
@@ -139,6 +139,8 @@ BLOCK = 4096
 """Keys that a CTA sorts."""
 OWNED = 16, 256
 """Rows of the result that a CTA owns: the latter of rows that are no longer than a warp."""
+SHARED = 256
+"""Keys among which a CTA looks for rows that all its warps share."""
 COUNT_MAX = 1 << 24
 SCATTERS = Space(
     "scatter",
@@ -150,17 +152,20 @@ SCATTERS = Space(
         ("ALIGN", ALIGNMENT),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    derived=(("LEAVES", maximum(ceil_div(COUNT, rowwise.LEAF), const(1))),),
+    derived=(
+        ("LEAVES", maximum(ceil_div(COUNT, rowwise.LEAF), const(1))),
+        ("SHARES", ceil_div(COUNT, SHARED)),
+    ),
     within=all_of(
         (
-            ceil_div(ROWS, OWNED[0]) * ceil_div(INNER, WARP) <= GRID_MAX,
+            (ceil_div(ROWS, OWNED[0]) + SHARES) * ceil_div(INNER, WARP) <= GRID_MAX,
             var("LEAVES") * INNER <= WORKSPACE_MAX // 16,
         )
     ),
 )
 RUNS = 16
 """Sorted runs that a merge joins."""
-TURNS = 8
+TURNS = 16
 """Tiles of columns that a CTA has of its rows."""
 PARTS = ("sort", "merge", "leaves", "sum")
 
@@ -171,9 +176,10 @@ class ScatterSpec(KernelSpec):
 
     ``part``: "sort" (a CTA sorts a block of indices with their positions), "merge" (a thread finds
     where a key of a run belongs among those of :data:`RUNS`, of ``run`` keys each), "leaves" (CTAs
-    add leaves of rows that have several) or "sum" (a CTA adds what goes to its rows). ``width``:
-    bytes of a row that a thread reads at a time; 0: an element. ``owned``: one of :data:`OWNED`.
-    ``old``: whether it adds to what was there.
+    add leaves of rows that have several) or "sum" (CTAs add what goes to rows: to theirs, if it
+    is little, else to those among their keys). ``width``: bytes of a row that a thread reads at
+    a time; 0: an element. ``owned``: one of :data:`OWNED`. ``old``: whether it adds to what was
+    there.
     """
 
     part: str
@@ -197,6 +203,7 @@ class ScatterSpec(KernelSpec):
         "run": "keys of a run that is merged with others",
     }
     BLOCK: ClassVar[int] = BLOCK
+    SHARED: ClassVar[int] = SHARED
     RUNS: ClassVar[int] = RUNS
     TURNS: ClassVar[int] = TURNS
     INDEX_64: ClassVar[int] = INDEX_64
@@ -289,14 +296,16 @@ class ScatterSpec(KernelSpec):
             return maximum(ceil_div(COUNT, BLOCK), const(1))
         if self.part == "merge":
             return maximum(ceil_div(COUNT, self.threads), const(1))
-        turns = TURNS if self.part == "sum" else 1
-        unit = WARP * turns
-        tiles = ceil_div(INNER * ITEM, unit * self.width) if self.width else ceil_div(INNER, unit)
-        return ceil_div(ROWS, self.owned) * tiles if self.part == "sum" else LEAVES * 2 * tiles
+        unit = WARP * self.width if self.width else WARP
+        wide = INNER * ITEM if self.width else INNER
+        tiles = ceil_div(wide, unit)
+        if self.part == "leaves":
+            return LEAVES * 2 * tiles
+        return SHARES * tiles + ceil_div(ROWS, self.owned) * ceil_div(wide, unit * TURNS)
 
     @property
     def requires(self) -> Expr:
-        found = [self.grid <= GRID_MAX]
+        found = [] if self.part == "sum" else [self.grid <= GRID_MAX]  # that of sums is the space's
         if self.width:
             found.append(ALIGN >= self.width)
         if self.part == "sum":

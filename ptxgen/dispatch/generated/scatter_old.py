@@ -14,17 +14,17 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     leaves = max(-(-count // 1024), 1)
+    shares = -(-count // 256)
     # 0: sorted in blocks, merged 0 times
     if (
         max(-(-count // 4096), 1) <= 2147483647
-        and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16
-        and -(-rows // 16) * -(-(inner * item) // 4096) <= 2147483647 and count <= 4096
+        and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16 and count <= 4096
     ):
         choice = Choice(
             0, ("sort_sort_e02d17", "sort_leaves_bf16_16_e5fb72", "scatter_sum_bf16_16_5447ef"),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-(inner * item) // 512),
-                -(-rows // 16) * -(-(inner * item) // 4096),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 8192),
             ), (max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -32,8 +32,7 @@ def candidates(
     # 1: sorted in blocks, merged 1 times
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16
-        and -(-rows // 16) * -(-(inner * item) // 4096) <= 2147483647 and count <= 65536
+        and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16 and count <= 65536
     ):
         choice = Choice(
             1,
@@ -43,7 +42,8 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1),
-                leaves * 2 * -(-(inner * item) // 512), -(-rows // 16) * -(-(inner * item) // 4096),
+                leaves * 2 * -(-(inner * item) // 512),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 8192),
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -52,7 +52,7 @@ def candidates(
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16
-        and -(-rows // 16) * -(-(inner * item) // 4096) <= 2147483647 and count <= 1048576
+        and count <= 1048576
     ):
         choice = Choice(
             2,
@@ -62,7 +62,8 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
-                leaves * 2 * -(-(inner * item) // 512), -(-rows // 16) * -(-(inner * item) // 4096),
+                leaves * 2 * -(-(inner * item) // 512),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 8192),
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -71,7 +72,7 @@ def candidates(
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16
-        and -(-rows // 16) * -(-(inner * item) // 4096) <= 2147483647 and count <= 16777216
+        and count <= 16777216
     ):
         choice = Choice(
             3,
@@ -83,29 +84,31 @@ def candidates(
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
                 max(-(-count // 256), 1), leaves * 2 * -(-(inner * item) // 512),
-                -(-rows // 16) * -(-(inner * item) // 4096),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 8192),
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
         return
-    tiles_rows256_inner256 = -(-rows // 256) * -(-inner // 256)
+    pieces_shares_inner32 = shares * -(-inner // 32)
+    tiles_rows256_inner512 = -(-rows // 256) * -(-inner // 512)
     # 4: sorted in blocks, merged 0 times, short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and leaves * 2 * -(-inner // 32) <= 2147483647
-        and tiles_rows256_inner256 <= 2147483647 and count <= 4096 and inner <= 32
+        and count <= 4096 and inner <= 32
     ):
         choice = Choice(
             4, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_4084ee"),
-            (max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32), tiles_rows256_inner256),
-            (max(count, 1) * 8, leaves * inner * 16),
+            (
+                max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32),
+                pieces_shares_inner32 + tiles_rows256_inner512,
+            ), (max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
         return
     # 5: sorted in blocks, merged 1 times, short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-inner // 32) <= 2147483647 and tiles_rows256_inner256 <= 2147483647
-        and count <= 65536 and inner <= 32
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 65536 and inner <= 32
     ):
         choice = Choice(
             5,
@@ -115,7 +118,7 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
-                tiles_rows256_inner256,
+                pieces_shares_inner32 + tiles_rows256_inner512,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -123,8 +126,7 @@ def candidates(
     # 6: sorted in blocks, merged 2 times, short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-inner // 32) <= 2147483647 and tiles_rows256_inner256 <= 2147483647
-        and count <= 1048576 and inner <= 32
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 1048576 and inner <= 32
     ):
         choice = Choice(
             6,
@@ -134,7 +136,7 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
-                leaves * 2 * -(-inner // 32), tiles_rows256_inner256,
+                leaves * 2 * -(-inner // 32), pieces_shares_inner32 + tiles_rows256_inner512,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -142,8 +144,7 @@ def candidates(
     # 7: sorted in blocks, merged 3 times, short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-inner // 32) <= 2147483647 and tiles_rows256_inner256 <= 2147483647
-        and count <= 16777216 and inner <= 32
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 16777216 and inner <= 32
     ):
         choice = Choice(
             7,
@@ -154,29 +155,31 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
-                max(-(-count // 256), 1), leaves * 2 * -(-inner // 32), tiles_rows256_inner256,
+                max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
+                pieces_shares_inner32 + tiles_rows256_inner512,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
         return
-    tiles_rows16_inner256 = -(-rows // 16) * -(-inner // 256)
+    tiles_rows16_inner512 = -(-rows // 16) * -(-inner // 512)
     # 8: sorted in blocks, merged 0 times, off 16 bytes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and leaves * 2 * -(-inner // 32) <= 2147483647
-        and tiles_rows16_inner256 <= 2147483647 and count <= 4096
+        and count <= 4096
     ):
         choice = Choice(
             8, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_bade6e"),
-            (max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32), tiles_rows16_inner256),
-            (max(count, 1) * 8, leaves * inner * 16),
+            (
+                max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32),
+                pieces_shares_inner32 + tiles_rows16_inner512,
+            ), (max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
         return
     # 9: sorted in blocks, merged 1 times, off 16 bytes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-inner // 32) <= 2147483647 and tiles_rows16_inner256 <= 2147483647
-        and count <= 65536
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 65536
     ):
         choice = Choice(
             9,
@@ -186,7 +189,7 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
-                tiles_rows16_inner256,
+                pieces_shares_inner32 + tiles_rows16_inner512,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -194,8 +197,7 @@ def candidates(
     # 10: sorted in blocks, merged 2 times, off 16 bytes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-inner // 32) <= 2147483647 and tiles_rows16_inner256 <= 2147483647
-        and count <= 1048576
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 1048576
     ):
         choice = Choice(
             10,
@@ -205,7 +207,7 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
-                leaves * 2 * -(-inner // 32), tiles_rows16_inner256,
+                leaves * 2 * -(-inner // 32), pieces_shares_inner32 + tiles_rows16_inner512,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -213,8 +215,7 @@ def candidates(
     # 11: sorted in blocks, merged 3 times, off 16 bytes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-inner // 32) <= 2147483647 and tiles_rows16_inner256 <= 2147483647
-        and count <= 16777216
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 16777216
     ):
         choice = Choice(
             11,
@@ -225,7 +226,8 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
-                max(-(-count // 256), 1), leaves * 2 * -(-inner // 32), tiles_rows16_inner256,
+                max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
+                pieces_shares_inner32 + tiles_rows16_inner512,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)

@@ -165,7 +165,7 @@ SCATTERS = Space(
 )
 RUNS = 16
 """Sorted runs that a merge joins."""
-TURNS = 16
+TURNS = 8
 """Tiles of columns that a CTA has of its rows."""
 PARTS = ("sort", "merge", "leaves", "sum")
 

@@ -24,7 +24,7 @@ def candidates(
             0, ("sort_sort_e02d17", "sort_leaves_bf16_16_e5fb72", "scatter_sum_bf16_16_5447ef"),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-(inner * item) // 512),
-                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 8192),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 4096),
             ), (max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -43,7 +43,7 @@ def candidates(
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1),
                 leaves * 2 * -(-(inner * item) // 512),
-                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 8192),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 4096),
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -63,7 +63,7 @@ def candidates(
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
                 leaves * 2 * -(-(inner * item) // 512),
-                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 8192),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 4096),
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -84,13 +84,13 @@ def candidates(
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
                 max(-(-count // 256), 1), leaves * 2 * -(-(inner * item) // 512),
-                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 8192),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 4096),
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
         return
     pieces_shares_inner32 = shares * -(-inner // 32)
-    tiles_rows256_inner512 = -(-rows // 256) * -(-inner // 512)
+    tiles_rows256_inner256 = -(-rows // 256) * -(-inner // 256)
     # 4: sorted in blocks, merged 0 times, short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and leaves * 2 * -(-inner // 32) <= 2147483647
@@ -100,7 +100,7 @@ def candidates(
             4, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_4084ee"),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32),
-                pieces_shares_inner32 + tiles_rows256_inner512,
+                pieces_shares_inner32 + tiles_rows256_inner256,
             ), (max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -118,7 +118,7 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
-                pieces_shares_inner32 + tiles_rows256_inner512,
+                pieces_shares_inner32 + tiles_rows256_inner256,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -136,7 +136,7 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
-                leaves * 2 * -(-inner // 32), pieces_shares_inner32 + tiles_rows256_inner512,
+                leaves * 2 * -(-inner // 32), pieces_shares_inner32 + tiles_rows256_inner256,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -156,12 +156,12 @@ def candidates(
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
                 max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
-                pieces_shares_inner32 + tiles_rows256_inner512,
+                pieces_shares_inner32 + tiles_rows256_inner256,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
         return
-    tiles_rows16_inner512 = -(-rows // 16) * -(-inner // 512)
+    tiles_rows16_inner256 = -(-rows // 16) * -(-inner // 256)
     # 8: sorted in blocks, merged 0 times, off 16 bytes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and leaves * 2 * -(-inner // 32) <= 2147483647
@@ -171,7 +171,7 @@ def candidates(
             8, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_bade6e"),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32),
-                pieces_shares_inner32 + tiles_rows16_inner512,
+                pieces_shares_inner32 + tiles_rows16_inner256,
             ), (max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -189,7 +189,7 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
-                pieces_shares_inner32 + tiles_rows16_inner512,
+                pieces_shares_inner32 + tiles_rows16_inner256,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -207,7 +207,7 @@ def candidates(
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
-                leaves * 2 * -(-inner // 32), pieces_shares_inner32 + tiles_rows16_inner512,
+                leaves * 2 * -(-inner // 32), pieces_shares_inner32 + tiles_rows16_inner256,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -227,7 +227,7 @@ def candidates(
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
                 max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
-                pieces_shares_inner32 + tiles_rows16_inner512,
+                pieces_shares_inner32 + tiles_rows16_inner256,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)

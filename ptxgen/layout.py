@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
-from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.pointwise import Pointwise, watch_torch
 from ptxgen.runtime.arrays import framework_of
 
 _copy = Pointwise(lambda x: x, "copy")
@@ -66,8 +66,8 @@ def contiguous(x: Any, *, out: Any = None, stream: Any = None) -> Any:
 def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
     """The arrays one behind the other along ``axis``: one pass, a launch an array.
 
-    All have one dtype, and one shape but for that axis. Raises ShapeError or DtypeError that names
-    the two that differ.
+    All have one dtype, and one shape but for that axis. In PyTorch they have gradients: parts of
+    the result's. Raises ShapeError or DtypeError that names the two that differ.
     """
     if not arrays:
         raise OptionError("concat takes at least one array; got none")
@@ -84,6 +84,8 @@ def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any
                 f"arrays[{i}] has shape {shape}, arrays[0] {list(first.shape)}; they may differ "
                 f"along axis {axis} only"
             )
+    if _watched(arrays, out):
+        return sys.modules["torch"].ops.ptxgen.concat(list(arrays), axis)
     shape = list(first.shape)
     shape[axis] = sum(x.shape[axis] for x in arrays)
     result = _result(first, shape, out)
@@ -105,7 +107,8 @@ def pad(
 ) -> Any:
     """``x`` with ``value`` before and behind it: as many elements as ``widths`` says of each axis.
 
-    Every element of the result is written once. Raises ShapeError for widths of other axes.
+    Every element of the result is written once. In PyTorch ``x`` has a gradient: the part of the
+    result's. Raises ShapeError for widths of other axes.
     """
     widths = list(widths)
     if len(widths) != len(x.shape) or any(len(w) != 2 or min(w) < 0 for w in widths):
@@ -113,6 +116,9 @@ def pad(
             f"widths are {widths}; takes two numbers, not negative, for each axis of x, which has "
             f"shape {list(x.shape)}"
         )
+    if _watched((x,), out):
+        flat = [n for pair in widths for n in pair]
+        return sys.modules["torch"].ops.ptxgen.pad(x, flat, value)
     shape = [size + sum(w) for size, w in zip(x.shape, widths, strict=True)]
     result = _result(x, shape, out)
     value = bool(value) if "bool" in str(x.dtype) else value
@@ -155,7 +161,7 @@ def rope(
 
     Raises ShapeError if R is more than D. ``out`` may be ``x``.
     """
-    if _turn._traced() or (framework_of(x) == "torch" and out is None and _recorded(x)):
+    if _watched((x,), out):
         return sys.modules["torch"].ops.ptxgen.rope(x, cos, sin, interleaved)
     _axis("x", x, -1)
     _axis("cos", cos, -1)
@@ -176,6 +182,18 @@ def rope(
 
 
 # -- pieces -----------------------------------------------------------------------------------
+def _watched(given: Sequence[Any], out: Any) -> bool:
+    """Whether PyTorch's operator is to compute this: autograd watches, or a compiler traces."""
+    if Pointwise._traced():
+        if out is not None:
+            raise OptionError("out= cannot be traced; leave it away")
+        return True
+    if out is not None or framework_of(given[0]) != "torch" or not any(map(_recorded, given)):
+        return False
+    watch_torch()
+    return True
+
+
 def _recorded(x: Any) -> bool:
     """Whether autograd watches ``x``, or it is no plain tensor."""
     torch = sys.modules["torch"]

@@ -29,7 +29,7 @@ class Lie:
     @property
     def size(self) -> int:
         """Elements up to the last one's end."""
-        reach = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        reach = sum((n - 1) * max(s, 0) for n, s in zip(self.shape, self.strides, strict=True))
         return self.offset + reach + 1
 
 
@@ -65,6 +65,12 @@ LAYOUTS: dict[str, tuple[tuple[Lie, Lie, Lie], str]] = {
         "blocks",
     ),
     "every third": ((Lie((9, 21), (130, 3)), rows(9, 21), rows(9, 21)), "any"),
+    "backwards": ((Lie((9, 24), (-24, 1), 192), rows(9, 24), rows(9, 24)), "rows"),
+    "backwards along rows": (
+        (rows(9, 24), Lie((24,), (-1,), 23), Lie((9, 24), (-24, -1), 215)),
+        "any",
+    ),
+    "backwards, turned": ((Lie((48, 32), (1, -48), 1488), rows(48, 32), rows(48, 32)), "blocks"),
     "five": (
         (Lie((3, 2, 5, 4, 3), (1, 3, 240, 48, 6)), rows(5, 1, 3), rows(3, 2, 5, 4, 3)),
         "any",

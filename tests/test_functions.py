@@ -13,6 +13,7 @@ from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from function_cases import THREADS, applied, of_type, run, samples, together
@@ -20,15 +21,17 @@ from numpy.typing import NDArray
 from test_reference_f32 import assert_same
 
 import ptxgen.functions
+from ptxgen.build.render import render
 from ptxgen.errors import FormulaError
 from ptxgen.numerics import functions
 from ptxgen.numerics.contract import ACTIVATIONS
-from ptxgen.numerics.formula import Node, read, trace
+from ptxgen.numerics.formula import Formula, Node, Output, read, trace
 from ptxgen.numerics.functions import FUNCTIONS, power
 from ptxgen.reference import activate
 from ptxgen.reference.formula import call, evaluate
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import formula as source
+from ptxgen.spec.pointwise import Form, PointwiseSpec
 
 CHECKOUT = Path(__file__).parents[1]
 SEED = 5
@@ -240,6 +243,63 @@ def test_quotients_of_gates_are_rounded_once(exponent: int, step: int) -> None:
     x = (mantissas + np.uint32(127 + exponent << 23)).view(np.float32)
     for part in np.array_split(x, 1 + x.size // measure.BLOCK):
         assert_same(value(functions._divided(read("x", "f32")), x=part), 1 / part, part)
+
+
+BOUNDED = [name for name, function in FUNCTIONS.items() if function.bounds]
+
+
+def bounds(name: str, x: F32) -> list[F32]:
+    found = FUNCTIONS[name].bounds
+    assert found is not None
+    return evaluate(found(read("x", "f32")), {"x": x})
+
+
+def as_bf16(x: F32) -> NDArray[np.uint16]:
+    return x.astype(ml_dtypes.bfloat16).view(np.uint16)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds(name: str) -> None:
+    """A result lies between, and nearly always both are one number of bf16. (The GPU's tests try
+    every f32.)
+    """
+    x = samples(400_000)
+    low, high = bounds(name, x)
+    y = call(FUNCTIONS[name], x)
+    nan = np.isnan(x)
+    assert np.isnan(low[nan]).all() and np.isnan(high[nan]).all()
+    inside = (np.minimum(low, high) <= y) & (y <= np.maximum(low, high))
+    assert inside[~nan].all(), x[~nan & ~inside][:5]
+    known = as_bf16(low) == as_bf16(high)
+    np.testing.assert_array_equal(as_bf16(low)[known & ~nan], as_bf16(y)[known & ~nan])
+    usual = np.random.default_rng(SEED).normal(size=100_000).astype(np.float32)
+    assert (as_bf16(bounds(name, usual)[0]) == as_bf16(bounds(name, usual)[1])).mean() > 0.999
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_kernels_go_by_bounds(name: str) -> None:
+    """Vectors whose bounds are one number, and such with others among them."""
+    x = samples(4_000)
+    doubtful = np.flatnonzero(np.not_equal(*map(as_bf16, bounds(name, x))))
+    x[::7][: doubtful.size] = x[doubtful][: x[::7].size]
+    x = x[: 250 * 8 + 3].reshape(1, -1)
+    pair = np.concatenate([x, x[:, ::-1]])
+    with ptxgen.use_device(CpuDevice()):
+        for each in (x, pair[:, :2000]):  # one row, with a tail; rows, of vectors
+            got = getattr(ptxgen.functions, name)(each, out_dtype="bfloat16")
+            wanted = call(FUNCTIONS[name], np.ascontiguousarray(each))
+            nan = np.isnan(wanted)
+            np.testing.assert_array_equal(got.view(np.uint16)[~nan], as_bf16(wanted)[~nan])
+            assert np.isnan(got.astype(np.float32)[nan]).all() and nan.any()
+    narrow = getattr(ptxgen.functions, name).formula(("f32",), "bf16")
+    specs = {out: pointwise_spec(narrow, out) for out in ("bf16", "f16", "f32")}
+    assert [out for out, text in specs.items() if "bound(" in text] == ["bf16"]
+
+
+def pointwise_spec(formula: Formula, out: str) -> str:
+    """The source of a kernel that writes the formula's result as ``out``."""
+    outputs = tuple(Output(o.name, out, o.node) for o in formula.outputs)
+    return render(PointwiseSpec("flat", Form(Formula(outputs), (0, 0), "v", 1)))
 
 
 # -- the kernels' source ------------------------------------------------------------------------

@@ -57,6 +57,45 @@ def test_slices_along_any_axis():
     assert ptxgen.gather(x, np.zeros(0, np.int32), 1).shape == (3, 0, 8)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elements_are_added_where_each_says(dtype, axis):
+    """Several to one place, some to none, more contributions than a warp's and than places."""
+    rng = np.random.default_rng(7)
+    shape = [3, 4, 5]
+    shape[axis] = 90
+    source, x = numbers(rng, shape, dtype, "wide"), numbers(rng, (3, 4, 5), dtype, "special")
+    which = rng.integers(0, 3, shape).astype(np.int32 if axis else np.int64)
+    got = ptxgen.scatter_add(x, which, source, axis)
+    same_bits(got, reference.scatter_add(x, which, source, axis))
+    columns = [
+        np.moveaxis(a, axis, 0).reshape(a.shape[axis], -1).T for a in (x, which, source, got)
+    ]
+    for old, places, given, new in zip(*columns, strict=True):  # each as rows of one element
+        alone = ptxgen.index_add(old[:, None], np.ascontiguousarray(places), given[:, None])
+        same_bits(new[:, None], alone)
+
+
+def test_elements_of_no_place():
+    x, source = np.ones((2, 4), np.float32), np.ones((2, 3), np.float32)
+    which = np.array([[0, 0, 3], [-1, 4, 4]])
+    with pytest.raises(IndexRangeError, match=r"has an index -1; takes 0 \.\. 3"):
+        ptxgen.scatter_add(x, which, source, 1)
+    # Unknown without waiting: nothing is added, not to a neighbour either.
+    given = (a[..., None] for a in (x, which, source))
+    got = CALLS["scatter_add_along"](*given, None, None, (None,))
+    same_bits(got[..., 0], np.float32([[3, 1, 1, 2], [1, 1, 1, 1]]))
+    same_bits(reference.scatter_add(x, which, source, 1), got[..., 0])
+    for given in (x[:, :0], which[:, :0], source[:, :0]), (x, which[:, :0], source[:, :0]):
+        same_bits(ptxgen.scatter_add(*given, 1), given[0])
+    with pytest.raises(
+        ShapeError, match=r"indices has shape \[2, 3\], x \[2, 4\]; they may differ along axis 0"
+    ):
+        ptxgen.scatter_add(x, which * 0, source)
+    with pytest.raises(ShapeError, match="axis is 2"):
+        ptxgen.scatter_add(x, which, source, 2)
+
+
 @pytest.mark.parametrize("route", [r.name for r in TABLES[("scatter",)].routes][::3])
 def test_many_of_one_index(route):
     """More than a leaf of one index, several sorted blocks, and indices that no row has."""
@@ -81,6 +120,17 @@ def test_a_row_of_contributions_is_a_row():
         same_bits(got[row], reduce("sum", mine)[:, 0])
     permuted = np.concatenate([np.flatnonzero(which == 1), np.flatnonzero(which == 0)])
     same_bits(ptxgen.embedding_backward(dy[permuted], which[permuted], 2), got)
+
+
+@pytest.mark.parametrize("width", [1, 8, 40])
+def test_rows_that_one_thread_adds_and_that_all_share(width):
+    """Lengths around 32, each at any place among the sorted keys."""
+    rng = np.random.default_rng(5)
+    lengths = [*range(29, 37), 0, 1, 64, 65, 33, 33, 2, 33, 96, 300, *rng.integers(0, 70, 12)]
+    which = rng.permutation(np.repeat(np.arange(len(lengths)), lengths))
+    dy = numbers(rng, (which.size, width), "bf16", "wide")
+    got = ptxgen.embedding_backward(dy, which, len(lengths) + 1)
+    same_bits(got, reference.embedding_backward(dy, which, len(lengths) + 1))
 
 
 def test_nothing_to_add():

@@ -10,7 +10,7 @@ from pointwise_cases import KINDS, LAYOUTS, computed, drawn, strided
 import ptxgen
 from ptxgen import functions as f
 from ptxgen.errors import DtypeError, FormulaError, OptionError, ShapeError
-from ptxgen.ops.launch import formed
+from ptxgen.ops.launch import serving
 from ptxgen.ops.pointwise import collapse
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.pointwise import WAYS, magic
@@ -64,7 +64,7 @@ def test_every_kernel_gives_the_bits_of_the_oracle(device, layout, kind) -> None
     out = np.empty_like(bases[2])
     problem = computed(device, mixed, places, (*bases[:2], 0.3, bases[2]), (out,))
     same_bits(out, wanted, seed=SEED, what=layout)
-    names = {route.main.way: name for name, (route, *_) in formed(problem, device.sms).items()}
+    names = {route.main.way: route.name for route in serving(problem, device.sms)}
     taken = [w for w in WAYS if w in names]
     assert taken[0] == way
     for other in taken[1:]:

@@ -157,6 +157,7 @@ def test_cai_view(gpu):
     assert (found.readonly, found.after, found.framework) == (True, 9, "cai")
     assert view(Cai(a, strides=(4, 12)), "x").strides == (1, 3)
     assert view(Cai(a, version=2), "x").after is None
+    assert view(Cai(a, strides=(-20, 4)), "x", backwards=True).strides == (-5, 1)
 
 
 def test_cai_asks_the_driver_for_the_device_unless_empty(monkeypatch):

@@ -58,6 +58,21 @@ def test_slices_and_sums_into_rows():
     assert torch.equal(rows.grad, d) and torch.equal(source.grad, d[which.long()])
 
 
+def test_elements_are_added():
+    x, source = (torch.randn(2, n, 3, dtype=torch.float64, requires_grad=True) for n in (5, 7))
+    which = torch.randint(-1, 6, (2, 7, 3))
+    y = checked("scatter_add_along", x, which, source)
+    there = (which >= 0) & (which < 5)
+    kept = which.clamp(0, 4)
+    assert torch.allclose(y, x.scatter_add(1, kept, source.where(there, 0.0)))
+    y.backward(dy := torch.randn(2, 5, 3, dtype=torch.float64))
+    assert torch.equal(x.grad, dy) and torch.equal(source.grad, dy.gather(1, kept) * there)
+    given = x, kept[:, :5], source[:, :5]
+    z = ptxgen.scatter_add(*given, 1)
+    assert torch.allclose(z, torch.scatter_add(x, 1, *given[1:]))
+    assert torch.autograd.grad(z, x, dy)[0].equal(dy)
+
+
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_prefix_sums(exclusive):
     x = torch.randn(2, 30, dtype=torch.float64, requires_grad=True)

@@ -87,6 +87,45 @@ def test_rope_turns_back() -> None:
     torch.testing.assert_close(dx, expected)
 
 
+def joined(x, y):
+    return layout.pad(layout.concat([x, y * 2, x], -1), [(1, 0), (0, 3)], 7)
+
+
+def test_gradients_of_layouts_are_parts() -> None:
+    x, y = torch.randn(4, 8, requires_grad=True), torch.randn(4, 3, requires_grad=True)
+    found = joined(x, y)
+    both = torch.cat((x, y * 2, x), -1)
+    wanted = torch.nn.functional.pad(both, (0, 3, 1, 0), value=7.0)
+    assert torch.equal(found, wanted)
+    dz = torch.randn_like(wanted)
+    got, expected = (torch.autograd.grad(z, (x, y), dz) for z in (found, wanted))
+    assert all(map(torch.equal, got, expected))
+    (dy,) = torch.autograd.grad(layout.concat([x.detach(), y], 1).sum(), (y,))
+    assert torch.equal(dy, torch.ones_like(y))
+    with pytest.raises(GradError, match="requires grad"):
+        layout.concat([x, x], out=torch.empty(8, 8))
+
+
+def test_layouts_are_operators() -> None:
+    x, y = torch.randn(4, 8, requires_grad=True), torch.randn(4, 3, requires_grad=True)
+    utilities = ("test_schema", "test_faketensor", "test_autograd_registration")
+    for name, given in (("concat", ([x, y], 1)), ("pad", (x, [0, 1, 2, 0], 1.5))):
+        torch.library.opcheck(getattr(torch.ops.ptxgen, name).default, given, test_utils=utilities)
+    compiled = torch.compile(joined, fullgraph=True, backend="aot_eager", dynamic=True)
+    for rows in (4, 6):  # the second: of sizes that are known when it runs
+        given = x.detach().repeat(rows // 2, 1), y.detach().repeat(rows // 2, 1).requires_grad_()
+        assert torch.equal(compiled(*given), joined(*given))
+        (got,), (expected,) = (
+            torch.autograd.grad(each(*given).square().sum(), given[1:])
+            for each in (compiled, joined)
+        )
+        assert torch.equal(got, expected)
+    with pytest.raises(torch._dynamo.exc.TorchDynamoException, match="out= cannot be traced"):
+        torch.compile(
+            lambda x: layout.concat([x], out=torch.empty(4, 8)), fullgraph=True, backend="eager"
+        )(x)
+
+
 def test_compiled_as_one_graph() -> None:
     x, y = operands()
     graphs = []

@@ -11,6 +11,7 @@ import ptxgen  # noqa: E402
 import ptxgen.torch as ours  # noqa: E402
 from ptxgen.errors import GradError, ShapeError  # noqa: E402
 from ptxgen.reference.rowops import compute  # noqa: E402
+from ptxgen.torch.generic import named  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -89,10 +90,33 @@ def test_reductions_beside_torch(dim):
     assert share.sum() == 0
 
 
+@pytest.mark.parametrize("dim", [0, -1, None])
+def test_gradients_of_products(dim):
+    """The product of the others: without zeros, with one, and with two in a row."""
+    (x,) = tensors((3, 40))
+    with torch.no_grad():
+        x.round_(decimals=1)[x == 0] = 1.5
+        x[1, 3] = x[2, 5] = x[2, 39] = 0.0
+    wide = x.detach().double().requires_grad_()
+    y, expected = ours.prod(x, dim), wide.prod() if dim is None else wide.prod(dim)
+    dy = torch.randn(y.shape)
+    (dx,), (exact,) = (
+        torch.autograd.grad(y, x, dy),
+        torch.autograd.grad(expected, wide, dy.double()),
+    )
+    # At most 121 products and two quotients, each off by 2**-24 of it, and f64 by far less.
+    assert ((dx - exact).abs() <= 125 * 2**-24 * exact.abs()).all()
+    assert exact.count_nonzero() == {0: 40 * 3 - 6, -1: 41, None: 0}[dim]
+    if dim == -1:
+        given = (t.detach().numpy() for t in (x, dy))
+        same(dx, compute("prod_backward", *given))
+        assert dx[1].count_nonzero() == 1 and not dx[2].any()
+
+
 def test_refusals():
     x, _ = tensors((3, 40), (3, 40))
-    with pytest.raises(GradError, match="prod has no gradient"):
-        ours.prod(x, -1).sum().backward()
+    with pytest.raises(GradError, match="softmax_backward has no gradient"):
+        named("softmax_backward")(x, x.detach()).sum().backward()
     with pytest.raises(ShapeError, match="axis is 2"):
         ours.softmax(x, 2)
 

@@ -234,6 +234,7 @@ def test_group_norms_have_the_bits_of_the_library():
     assert block.served == {"native_group_norm": 1, "native_group_norm_backward": 1}
 
 
+PLACES = (torch.arange(3 * 4 * 20).view(3, 4, 20) * 7) % 11 % 6
 SERVED = {
     "softmax": lambda x: x.softmax(-1),
     "softmax down": lambda x: x.softmax(1),
@@ -253,6 +254,12 @@ SERVED = {
     "gather": lambda x: x.gather(1, torch.tensor([[[1] * 20, [0] * 20]] * 3)),
     "index": lambda x: x[torch.tensor([0, 2, 0]), torch.tensor([1, 1, -3])],
     "index add": lambda x: torch.zeros(2, 4, 20).index_add(0, torch.tensor([0, 1, 0]), x),
+    "scatter add": lambda x: torch.ones(3, 6, 20).scatter_add(1, PLACES, x),
+    "scatter few": lambda x: torch.ones(4, 6, 21).scatter_add(1, PLACES[:, :3], x[:, :3]),
+    "scatter sum": lambda x: torch.ones(3, 6, 20).scatter_reduce(1, PLACES, x, "sum"),
+    "scatter anew": lambda x: torch.ones(3, 6, 20).scatter_reduce(
+        1, PLACES, x, "sum", include_self=False
+    ),
     "attention": lambda x: attention(x, x, x),
     "causal": lambda x: attention(x, x, x, is_causal=True, scale=0.3),
     "bias": lambda x: attention(x, x, x, attn_mask=torch.arange(16.0).view(4, 4)),

@@ -66,6 +66,7 @@ def main() -> None:
     r = chebyshev_grid(-0.5, 0.5, POINTS)
     target = series(lambda i: LN2 ** (i + 1) / math.factorial(i + 1), r, 25)
     show("EXP2", fit_f32(r, target, np.abs(r) / 2**r, 5))
+    show("EXP2_SHORT", fit_f32(r, target, np.abs(r) / 2**r, 4))
     show("LOG2", fit_logarithm(SQRT_HALF - 1, 2 * SQRT_HALF - 1, 8))
     show("POW_LOG", fit_wide_logarithm(13))
 

@@ -49,7 +49,7 @@ TITLES = {
     "select": "Scans, selections",
 }
 """Those of groups, by the module of an operation's function."""
-ROW_OF = {"gather": "gather_rows"}
+ROW_OF = {"gather": "gather_rows", "scatter_add": "scatter_add_along"}
 """The rows that are not named as the function is."""
 OF_THEIR_OWN = {
     **dict.fromkeys(("indices", "target"), "i64"),

@@ -7,7 +7,7 @@ the generated code is safe and complete.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cache, partial
 from importlib import import_module
 
@@ -30,7 +30,7 @@ def choose(
     *,
     arch: str,
     sms: int,
-    dtype: str | None = None,
+    dtype: Hashable = None,
     gpu: str | None = None,
     rates: Rates | None = None,
     count: int = 1,
@@ -62,7 +62,7 @@ def candidates(
     *,
     arch: str,
     sms: int,
-    dtype: str | None = None,
+    dtype: Hashable = None,
     gpu: str | None = None,
     rates: Rates | None = None,
     count: int = 1,

@@ -191,7 +191,7 @@ def explain_problem(
     env = table.space.environment(given)
     (emitted,) = emit.tables({problem.table: table})
     candidates = tuple(
-        _candidate(i, r, problem.dtype, arch, env, tuning, emitted.ordered)
+        _candidate(i, r, str(problem.dtype), arch, env, tuning, emitted.ordered)
         for i, r in enumerate(table.routes)
     )
     able = [c for c in candidates if not c.failures]
@@ -211,7 +211,7 @@ def explain_problem(
     return Explanation(
         problem=str(problem),
         table=problem.table,
-        dtype=problem.dtype,
+        dtype=str(problem.dtype),
         arch=arch,
         tuning=tuning.name,
         tuned=tuned,

@@ -285,6 +285,9 @@ class Function:
     ``body`` is called with nodes. ``slope`` gives the derivatives by each operand, as nodes, from
     the operands and the result; None where there is none. ``rare``: where a ``select`` rarely
     chooses the result, a kernel computes it only there (a branch, in place of both and a choice).
+    ``bounds`` gives two nodes, far cheaper together than the result, between which it lies for all
+    operands, with the same sign of a zero: where both are rounded to one number of few bits, so is
+    the result.
     """
 
     name: str
@@ -293,6 +296,7 @@ class Function:
     slope: Callable[..., tuple[Node, ...]] | None = None
     types: tuple[str, ...] = ("f32",)
     rare: bool = False
+    bounds: Callable[..., tuple[Node, Node]] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", self.body.__doc__)

@@ -53,12 +53,13 @@ def _function(
     slope: Callable[..., tuple[Node, ...]] | None,
     types: tuple[str, ...] = ("f32",),
     rare: bool = False,
+    bounds: Callable[..., tuple[Node, Node]] | None = None,
 ) -> Callable[[Callable[..., Node]], Function]:
     """Makes a :class:`Function` of a formula, with its name and documentation."""
 
     def made(body: Callable[..., Node]) -> Function:
         arity = body.__code__.co_argcount
-        return Function(body.__name__.strip("_"), body, arity, slope, types, rare)
+        return Function(body.__name__.strip("_"), body, arity, slope, types, rare, bounds)
 
     return made
 
@@ -804,7 +805,46 @@ def _gelu_tanh_slope(x: Node, y: Node) -> tuple[Node, ...]:
     return (fma(0.5 * x * fma(-t, t, 1), inner, fma(t, 0.5, 0.5)),)
 
 
-@_function(_silu_slope, _BOTH)
+EXP2_SHORT: tuple[float, ...] = (
+    _hex("0x1.62e426p-1"),
+    _hex("0x1.ebf9b6p-3"),
+    _hex("0x1.c6b9e8p-5"),
+    _hex("0x1.3cec1ap-7"),
+    _hex("0x1.5ac9b2p-10"),
+)
+"""As EXP2; 2**r to 2**-23.2."""
+DOUBT, LEAST = 2.0**-20, 2.0**-36
+"""How far the bounds of gates are from their middle: of the probability, and besides. With them
+the bounds hold for every f32, as the tests see."""
+
+
+def _gate_bounds(
+    x: Node, least: float, most: float, slope: Callable[[Node], Node | float]
+) -> tuple[Node, Node]:
+    """Bounds of ``x / (1 + 2**(x * slope(x)))``, one factor after the other.
+
+    Where the exponent is above 36 they have different signs, so it need not be known below
+    ``least``, where it is 39; above ``most`` the power is too small to be seen.
+    """
+    y = clamp(x, least, most)
+    by = slope(y)
+    rounded = fma(y, by, F32.rounder + F32.bias)
+    r = fma(y, by, -(rounded - (F32.rounder + F32.bias)))
+    power = from_bits(bits(rounded) << F32.places)
+    probability = _reciprocal(fma(fma(_horner(r, EXP2_SHORT), r, 1), power, 1))
+    return x * fma(probability, 1 - DOUBT, -LEAST), x * fma(probability, 1 + DOUBT, LEAST)
+
+
+def _silu_bounds(x: Node) -> tuple[Node, Node]:
+    return _gate_bounds(x, -27.5, 80, lambda _: -math.log2(math.e))
+
+
+def _gelu_tanh_bounds(x: Node) -> tuple[Node, Node]:
+    k = -2 * math.sqrt(2 / math.pi) * math.log2(math.e)
+    return _gate_bounds(x, -6.25, 8, lambda y: fma(y * y, k * 0.044715, k))
+
+
+@_function(_silu_slope, _BOTH, bounds=_silu_bounds)
 def silu(x: Node) -> Node:
     """``x * sigmoid(x)``."""
     return _gate("silu", x)
@@ -816,7 +856,7 @@ def gelu(x: Node) -> Node:
     return _gate("gelu", x)
 
 
-@_function(_gelu_tanh_slope, _BOTH)
+@_function(_gelu_tanh_slope, _BOTH, bounds=_gelu_tanh_bounds)
 def gelu_tanh(x: Node) -> Node:
     """``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``."""
     return _gate("gelu_tanh", x)

@@ -8,6 +8,9 @@ order, in f32 (f64 of f64; integers wrap); what was there before, if anything, i
 last (``old + sum``). It is rounded once. So a row's bits depend on its contributions alone, neither
 on what goes to other rows nor on how many there are.
 
+Where every element has its own index (``scatter_add``), an element of the result is such a row, of
+one column.
+
 An index that is none of a row contributes nothing, and reading one gives zeros.
 """
 
@@ -49,5 +52,13 @@ INDEX_ADD = Signature(
     ("out",),
     {"": {"x": "V I", "indices": "K", "source": "K I", "out": "V I"}},
     ("V", "K", "I"),
+    over={"out": ("x",)},
+)
+SCATTER_ADD = Signature(
+    "scatter_add_along",
+    ("x", "indices", "source"),
+    ("out",),
+    {"": {"x": "O V I", "indices": "O K I", "source": "O K I", "out": "O V I"}},
+    ("O", "V", "K", "I"),
     over={"out": ("x",)},
 )

@@ -35,6 +35,7 @@ from ptxgen.numerics.formula import (
     trace,
     where,
 )
+from ptxgen.numerics.gradient import gradients
 from ptxgen.numerics.pointwise import NAMES
 from ptxgen.numerics.signature import Option, Signature
 
@@ -184,6 +185,13 @@ def _sum(x: Node) -> Node:
 
 def _prod(x: Node) -> Node:
     return _whole(x).reduce("prod")
+
+
+def _prod_backward(x: Node, dy: Node) -> Node:
+    """For each element the product of the others: that by the element, unless there are zeros."""
+    (found,) = gradients([_prod(x)], [dy], [x])
+    assert found is not None
+    return found
 
 
 def _mean(x: Node) -> Node:
@@ -406,6 +414,7 @@ TABLE: dict[str, RowOp] = {
     for op in (
         RowOp("sum", _sum, results=_SUM, dtypes=(*NUMBERS, "bool")),
         RowOp("prod", _prod, results=_SUM, dtypes=(*NUMBERS, "bool")),
+        RowOp("prod_backward", _prod_backward, _X | {"dy": "row"}, _BACK),
         RowOp("mean", _mean, results=_ROW),
         RowOp("amax", lambda x: x.reduce("max"), results=_ROW, dtypes=NUMBERS, empty=False),
         RowOp("amin", lambda x: x.reduce("min"), results=_ROW, dtypes=NUMBERS, empty=False),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ptxgen.ops.forward import linear
     from ptxgen.ops.groupnorm import group_norm
     from ptxgen.ops.int4 import int4_gemm
-    from ptxgen.ops.moves import embedding, embedding_backward, gather, index_add
+    from ptxgen.ops.moves import embedding, embedding_backward, gather, index_add, scatter_add
     from ptxgen.ops.nf4 import nf4_linear, nf4_linear_dgrad
     from ptxgen.ops.op import Op
     from ptxgen.ops.product import matmul
@@ -79,6 +79,7 @@ __all__ = [
     "rms_norm",
     "rms_norm_wgrad",
     "sample",
+    "scatter_add",
     "softmax",
     "std",
     "sum",
@@ -106,10 +107,10 @@ _HOMES = {
     **dict.fromkeys(CALLED, ("rowcalls", "rowwise")),
 }
 """The modules that have an operation's function, and its row."""
-_FUNCTIONS = {"gather": "moves", "group_norm": "groupnorm"}
+_FUNCTIONS = {"gather": "moves", "group_norm": "groupnorm", "scatter_add": "moves"}
 """The modules of functions without a row of their name."""
 _ROWS = {
-    "gather_rows": "moves",
+    **dict.fromkeys(("gather_rows", "scatter_add_along"), "moves"),
     **dict.fromkeys((f"{how}_columns" for how in ("sum", "prod", "max", "min", "mean")), "columns"),
     **dict.fromkeys(TABLE, "rowwise"),
 }

@@ -124,7 +124,7 @@ def remembered(
 
     names = sorted(_name(c.choice) for c in best)
     values = [f"{name}={value}" for name, value in (*problem.values, ("BATCH", problem.batch))]
-    asked = " ".join((*problem.table, problem.dtype, *values, *names, renderer(PACKAGE)))
+    asked = " ".join((*problem.table, str(problem.dtype), *values, *names, renderer(PACKAGE)))
     key = Key(asked, (), architecture(device), device.identity, "autotune")
 
     def build() -> Entry:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, TypeVar
 
 from ptxgen.dispatch import Choice, choose
-from ptxgen.errors import DeviceError, OptionError
+from ptxgen.errors import DeviceError, OptionError, SpecError
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
 from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, Step, standing_for
 from ptxgen.tiles import SPECS, TABLES
@@ -53,7 +54,7 @@ def question(problem: Problem, device: Device) -> dict[str, Any]:
         "values": dict(problem.values),
         "arch": architecture(device),
         "sms": device.sms,
-        "dtype": problem.dtype if problem.form is None else None,
+        "dtype": problem.dtype,
         "gpu": device.gpu,
         "rates": device.rates,
         "count": problem.count,
@@ -63,7 +64,7 @@ def question(problem: Problem, device: Device) -> dict[str, Any]:
 
 def ready(problem: Problem, device: Device, choice: Choice) -> Launch:
     """What the dispatcher chose, compiled, loaded and ready to be fired."""
-    route = TABLES[problem.table].routes[choice.route].of(problem.dtype, problem.form)
+    route = TABLES[problem.table].routes[choice.route].of(problem.dtype)
     return _built(problem, device, route, choice)
 
 
@@ -161,11 +162,10 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
     from ptxgen.dispatch.emit import conjuncts
 
     table = TABLES[problem.table]
-    routes = routes_by_name() if problem.form is None else formed(problem, sms)
+    routes: dict[str, tuple[Route, Key, Hashable]] = {**routes_by_name()}
     if table.opened and problem.dtype not in table.dtypes:  # its kernels are listed nowhere
-        own = (route.of(problem.dtype) for route in table.routes)
-        routes = {**routes, **{r.name: (r, problem.table, problem.dtype) for r in own}}
-    if problem.form is None and kernel in SPECS and kernel not in routes:
+        routes |= {r.name: (r, problem.table, problem.dtype) for r in _made(problem)}
+    if kernel in SPECS and kernel not in routes:
         names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
         raise OptionError(
             f"kernel is {kernel!r}, which only serves with others; takes the name of a route: "
@@ -173,13 +173,13 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
         )
     if kernel not in routes:
         near = difflib.get_close_matches(str(kernel), routes, 3) or sorted(routes)[:3]
-        near = near if problem.form is None else list(routes)
         raise OptionError(f"kernel is {kernel!r}, which is unknown; takes for example {near}")
     route, key, takes = routes[kernel]
     space = TABLES[problem.table].space
     what = f"kernel {kernel} does not serve {problem} on {arch}"
     if takes != problem.dtype:
-        raise OptionError(f"{what}: it takes {takes}, got {problem.dtype}")
+        got = problem.dtype if isinstance(problem.dtype, str) else "another formula"
+        raise OptionError(f"{what}: it takes {takes}, got {got}")
     if problem.count > 1 and not route.batched:
         raise OptionError(f"{what}: it takes no batches")
     if key != problem.table and (reason := _unlike(route.main, key, problem)):
@@ -209,18 +209,19 @@ def routes_by_name() -> dict[str, tuple[Route, Key, str]]:
     return _by_name(tuple(TABLES))
 
 
-def formed(problem: Problem, sms: int) -> dict[str, tuple[Route, Key, str]]:
-    """The routes that serve a problem of a form, as they are rendered for that, by name, each with
-    the table and the dtype; in their order.
-    """
+def serving(problem: Problem, sms: int) -> list[Route]:
+    """The routes of its table that are right for a problem, as they are rendered for it."""
     table = TABLES[problem.table]
     environment = table.space.environment(problem.given(sms))
-    twins = (
-        route.of(problem.dtype, problem.form)
-        for route in table.routes
-        if route.requires.evaluate(environment)
-    )
-    return {twin.name: (twin, problem.table, problem.dtype) for twin in twins}
+    found = (route for route in table.routes if route.requires.evaluate(environment))
+    return [route.of(problem.dtype) for route in found]
+
+
+def _made(problem: Problem) -> Iterator[Route]:
+    """The routes of its table as they are rendered for a problem, those that exist for such."""
+    for route in TABLES[problem.table].routes:
+        with suppress(SpecError):
+            yield route.of(problem.dtype)
 
 
 @cache

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -18,7 +19,7 @@ from ptxgen.runtime.arrays import ArrayView, framework_of
 from ptxgen.runtime.dlpack import contiguous_strides
 from ptxgen.spec import Problem
 from ptxgen.spec.base import GRID_MAX, INDEX_MAX
-from ptxgen.spec.moves import COUNT_MAX, GATHER_THREADS, INDEX_64
+from ptxgen.spec.moves import COUNT_MAX, GATHER_THREADS, INDEX_64, OWNED, SHARED
 
 INDICES = ("int32", "int64")
 MOVED = (
@@ -185,17 +186,24 @@ def _scattering(
     flags: int,
     skipped: int,
     old: ArrayView | None,
+    each: tuple[int, int, int] | None = None,
 ) -> Problem:
+    """``each``: an index's bound, and the two sizes that it has beside the first (V, K, I), where
+    elements have indices, and not rows.
+    """
     rows, count, inner = sizes
+    size, axis, width = each or (rows, max(count, 1), 1)
     leaves = max(-(-count // 1024), 1) * inner
-    if count > COUNT_MAX or leaves > 1 << 24 or -(-rows // 32) * -(-inner // 32) > GRID_MAX:
+    blocks = (-(-rows // OWNED[0]) + -(-count // SHARED)) * -(-inner // 32)
+    if count > COUNT_MAX or leaves > 1 << 24 or blocks > GRID_MAX:
         raise ShapeError(
             f"{what}: {count} contributions to {rows} rows of {inner}; takes at most {COUNT_MAX} "
-            f"contributions, 2^24 elements of every 1024th, and 2^41 elements"
+            f"contributions, 2^24 elements of every 1024th, and 2^40 elements"
         )
     down = source.strides[-2] if count > 1 else 0
     low = alignment(name, source, down, inner)
     told: list[tuple[str, int | float]] = [("LDY", down), ("SKIPPED", skipped), ("FLAGS", flags)]
+    told += [("SIZE", size), ("ALONG", axis), ("WIDTH", width)]
     if old is not None:
         along = old.strides[0] if rows > 1 else 0
         low = min(low, alignment("x", old, along))
@@ -245,17 +253,22 @@ def _padding(index: int | None, rows: int) -> int:
     return index % rows
 
 
+def _summed(x: ArrayView, source: ArrayView, targets: tuple[str | None, ...]) -> None:
+    for name, view in (("x", x), ("source", source)):
+        if view.dtype not in ELEMENTS or view.dtype != x.dtype:
+            takes = ", ".join(ELEMENTS) if name == "x" else f"that of x, {x.dtype}"
+            raise DtypeError(f"{name} has dtype {view.dtype}; takes {takes}")
+    _wanted(x.dtype, targets)
+
+
 def read_index_add(
     views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
 ) -> Reading:
     """Rows that are added to others."""
     x, indices, source = views["x"], views["indices"], views["source"]
+    _summed(x, source, targets)
     for name, view in (("x", x), ("source", source)):
-        if view.dtype not in ELEMENTS or view.dtype != x.dtype:
-            takes = ", ".join(ELEMENTS) if name == "x" else f"that of x, {x.dtype}"
-            raise DtypeError(f"{name} has dtype {view.dtype}; takes {takes}")
         _unit(name, view)
-    _wanted(x.dtype, targets)
     flags = _indices("indices", indices)
     found = moves.INDEX_ADD.infer({name: view.shape for name, view in views.items()})
     rows, count, inner = (found.sizes[n] for n in ("V", "K", "I"))
@@ -265,6 +278,37 @@ def read_index_add(
     what = f"index_add of {count} rows of {inner} to {rows}"
     made = _scattering(what, "source", source, (rows, count, inner), flags, -1, x)
     return Reading(made, (result,))
+
+
+def read_scatter_add(
+    views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
+) -> Reading:
+    """Elements that are added to others along an axis."""
+    x, indices, source = views["x"], views["indices"], views["source"]
+    _summed(x, source, targets)
+    for name, view in (("x", x), ("source", source)):
+        check_contiguous(name, view)
+    flags = _indices("indices", indices)
+    found = moves.SCATTER_ADD.infer({name: view.shape for name, view in views.items()})
+    outer, size, along, inner = (found.sizes[n] for n in ("O", "V", "K", "I"))
+    result = Result(x.shape, x.dtype)
+    rows, count = outer * size * inner, outer * along * inner
+    if rows == 0:
+        return Reading(None, (result,))
+    what = f"scatter_add of [{outer}, {along}, {inner}] to [{outer}, {size}, {inner}]"
+    old, flat = (replace(v, shape=(v.size, 1), strides=(1, 1)) for v in (x, source))
+    sizes, each = (rows, count, 1), (size, max(along, 1), inner)
+    return Reading(_scattering(what, "source", flat, sizes, flags, -1, old, each), (result,))
+
+
+def pose_scatter_add(question: Question) -> Problem:
+    """The problem of sizes O, V, K, I."""
+    outer, size, along, inner = (max(question.sizes[n], 1) for n in ("O", "V", "K", "I"))
+    count = outer * along * inner
+    view = _imagined(question.dtype, (count, 1))
+    what = f"sums of {count} elements to [{outer}, {size}, {inner}]"
+    sizes, each = (outer * size * inner, count, 1), (size, along, inner)
+    return _scattering(what, "source", view, sizes, INDEX_64, -1, view, each)
 
 
 def _posed_sum(question: Question, count: int, old: bool) -> Problem:
@@ -336,8 +380,38 @@ def backward_add(
     return dy, None, operators.embedding(dy, indices) if needs[2] else None
 
 
+def backward_scatter_add(
+    arguments: tuple[Any, ...],
+    results: tuple[Any, ...],
+    gradients: tuple[Any, ...],
+    options: Options,
+    needs: tuple[bool, ...],
+) -> tuple[Any, ...]:
+    """``dx = dy``, and of the source what its indices say; zeros where that is none."""
+    (_, indices, _), (dy,) = arguments, gradients
+    size = dy.shape[1]
+    if not needs[2]:
+        return dy, None, None
+    if size == 0:
+        return dy, None, dy.new_zeros(indices.shape)
+    there = (indices >= 0) & (indices < size)
+    found = dy.gather(1, indices.clamp(0, size - 1).long())
+    return dy, None, found.where(there, found.new_zeros(()))
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    """What serves tensors that somebody watches: the functions of these rows have other names."""
+
+    def watched(arguments: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+        return getattr(import_module("ptxgen.torch"), name)(*arguments)
+
+    return watched
+
+
 OPS = {
-    "gather_rows": Op(moves.GATHER, read_gather, pose_gather, backward_gather),
+    "gather_rows": Op(
+        moves.GATHER, read_gather, pose_gather, backward_gather, _operator("gather_rows")
+    ),
     "embedding": Op(moves.EMBEDDING, read_embedding, pose_embedding, backward),
     "embedding_backward": Op(
         moves.EMBEDDING_BACKWARD,
@@ -347,6 +421,13 @@ OPS = {
     ),
     "index_add": Op(
         moves.INDEX_ADD, read_index_add, lambda q: _posed_sum(q, q.sizes["K"], True), backward_add
+    ),
+    "scatter_add_along": Op(
+        moves.SCATTER_ADD,
+        read_scatter_add,
+        pose_scatter_add,
+        backward_scatter_add,
+        _operator("scatter_add_along"),
     ),
 }
 """The rows of moves with indices."""
@@ -365,6 +446,14 @@ def _checked(name: str, indices: Any, size: int, check: bool) -> None:
     if low < 0 or high >= size:
         wrong = low if low < 0 else high
         raise IndexRangeError(f"{name} has an index {wrong}; takes 0 .. {size - 1}")
+
+
+def _along(x: Any, axis: int) -> tuple[int, tuple[int, ...]]:
+    """An axis from the first on, and the shape. ShapeError if there is no such."""
+    shape = tuple(x.shape)
+    if not -len(shape) <= axis < len(shape):
+        raise ShapeError(f"axis is {axis}; x has shape {list(shape)}")
+    return axis % len(shape), shape
 
 
 def embedding(
@@ -411,10 +500,7 @@ def gather(
     Dtypes, Errors
         As :func:`embedding`; ShapeError for an axis that ``x`` does not have.
     """
-    shape = tuple(x.shape)
-    if not -len(shape) <= axis < len(shape):
-        raise ShapeError(f"axis is {axis}; x has shape {list(shape)}")
-    axis %= len(shape)
+    axis, shape = _along(x, axis)
     _checked("indices", indices, shape[axis], check)
     matrices = x.reshape(prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
     found = CALLS["gather_rows"](matrices, indices.reshape(-1), None, stream, (kernel,))
@@ -469,3 +555,42 @@ def index_add(
     """
     _checked("indices", indices, x.shape[0], check)
     return CALLS["index_add"](x, indices, source, out, stream, (kernel,))
+
+
+def scatter_add(
+    x: Any,
+    indices: Any,
+    source: Any,
+    axis: int = 0,
+    *,
+    check: bool = False,
+    stream: Any = None,
+    kernel: str | None = None,
+) -> Any:
+    """``x`` with each element of ``source`` added at its own index along ``axis``.
+
+    Of two dimensions and axis 0: ``y[v, i] = x[v, i] + sum of source[p, i] where indices[p, i] ==
+    v``.
+
+    Shapes
+        ``x`` ``[..., V, ...]``, ``indices`` and ``source`` ``[..., K, ...]``, V and K along
+        ``axis``, and the same else; the result that of ``x``.
+    Dtypes, Order, Errors
+        As :func:`embedding_backward`: what goes to an element is added in ascending order of K;
+        ``x`` is added last, then the sum is rounded.
+    """
+    axis, shape = _along(x, axis)
+    _checked("indices", indices, shape[axis], check)
+    sides = prod(shape[:axis]), prod(shape[axis + 1 :])
+    given = []
+    for name, array in (("x", x), ("indices", indices), ("source", source)):
+        own = tuple(array.shape)
+        if len(own) != len(shape) or any(
+            a != b for i, (a, b) in enumerate(zip(own, shape, strict=True)) if i != axis
+        ):
+            raise ShapeError(
+                f"{name} has shape {list(own)}, x {list(shape)}; they may differ along axis {axis} "
+                "only"
+            )
+        given.append(array.reshape(sides[0], own[axis], sides[1]))
+    return CALLS["scatter_add_along"](*given, None, stream, (kernel,)).reshape(shape)

@@ -88,6 +88,8 @@ class Op:
     ``watched``, where there is one, is called in place of the kernels with tensors that somebody
     watches: autograd, or a compiler that traces (its arguments are the operation's, and the
     options, both as tuples). Without it, tensors that need gradients are refused.
+
+    ``backwards``: whether ``read`` takes negative strides.
     """
 
     signature: Signature
@@ -95,6 +97,7 @@ class Op:
     pose: Callable[[Question], Problem]
     backward: Callable[..., tuple[Any, ...]] | None = field(default=None, repr=False)
     watched: Callable[..., Any] | None = field(default=None, repr=False)
+    backwards: bool = False
 
     @property
     def name(self) -> str:

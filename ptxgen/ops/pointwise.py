@@ -24,7 +24,7 @@ from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.formula import Formula, Node, cast, trace
 from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.signature import Option, Signature
-from ptxgen.ops.launch import formed
+from ptxgen.ops.launch import serving
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import Caller, as_computed, caller
 from ptxgen.ops.views import alignment
@@ -55,9 +55,9 @@ def pointwise(function: Callable[..., Any]) -> Pointwise:
         operators, :mod:`ptxgen.functions`, and other pointwise functions. It cannot branch on
         values: that is what ``where`` is for.
     Arguments
-        Arrays that broadcast, of any strides, and Python numbers, which are given to the kernel at
-        each call. ``out`` may be an argument (in place); of several results it is a tuple.
-        ``out_dtype`` is a dtype, or one for each result.
+        Arrays that broadcast, of any strides (negative ones, too), and Python numbers, which are
+        given to the kernel at each call. ``out`` may be an argument (in place); of several results
+        it is a tuple. ``out_dtype`` is a dtype, or one for each result.
     Dtypes
         float32, float16, bfloat16, float64, int32, int64, bool. 16-bit floats are computed with in
         f32, and operands of one operation are of one type: cast others
@@ -206,11 +206,13 @@ class Pointwise:
         which = tuple(_scalar(type(a)) for a in args)
         signature = self.row(which, len(outs)).signature
         given = dict(zip(signature.arguments, args, strict=True))
-        call = Call({name: given[name] for name in signature.arrays})
+        call = Call({name: given[name] for name in signature.arrays}, backwards=True)
         reading = read(self, signature, as_computed(call), {"out_dtype": None}, (None,) * len(outs))
         targets = tuple(call.output(r.shape, r.dtype) for r in reading.results)
         problem = reading.problem(targets)
-        return () if problem is None else tuple(formed(problem, call.device.sms))
+        if problem is None:
+            return ()
+        return tuple(route.name for route in serving(problem, call.device.sms))
 
     # -- how ------------------------------------------------------------------------------------
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -267,7 +269,8 @@ class Pointwise:
         def watched(arguments: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
             return self.operator(arguments, None, options[0])
 
-        return Op(signature, functools.partial(read, self, signature), _unposed, watched=watched)
+        reader = functools.partial(read, self, signature)
+        return Op(signature, reader, _unposed, watched=watched, backwards=True)
 
     def _outs(self, out: Any, count: int) -> tuple[Any, ...]:
         outs = tuple(out) if isinstance(out, tuple | list) else (out,)
@@ -390,7 +393,7 @@ class Reading:
         }
         return Problem(
             TABLE,
-            self.formula.outputs[0].dtype,
+            form,
             tuple(values.items()),
             tuple((k.upper(), v) for k, v in numbers.items()),
             (
@@ -398,7 +401,6 @@ class Reading:
                 *(numerics.result(i) for i in range(len(targets))),
             ),
             f"{self.name} of shape {list(shape)}",
-            form=form,
         )
 
     def _fits(self, form: Form, shape: tuple[int, ...]) -> None:
@@ -583,7 +585,7 @@ def _dtype(array: Any, name: str) -> str:
     """The full name of an array's dtype; of a fake tensor, too, which has no memory to view."""
     if framework_of(array) == "torch":
         return str(array.dtype).removeprefix("torch.")
-    return view(array, name).dtype
+    return view(array, name, backwards=True).dtype
 
 
 def _short(dtype: str, name: str) -> str:

@@ -32,6 +32,10 @@ def _sum(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Sever
     return (dy[0].unsqueeze(-1).to(x[0].dtype).expand_as(x[0]),)
 
 
+def _prod(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Several:
+    return (_call("prod_backward", x[0], dy[0]),)
+
+
 def _mean(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Several:
     wide = dy[0].to(_wide(x[0])) / x[0].shape[-1]
     return (wide.to(x[0].dtype).unsqueeze(-1).expand_as(x[0]),)
@@ -153,10 +157,12 @@ def _wide(x: Any) -> Any:
 
 GRADIENTS: dict[str, Gradients] = {
     "sum": _sum,
+    "prod": _prod,
     "mean": _mean,
     "amax": _extreme,
     "amin": _extreme,
     "sum_columns": _down(_sum),
+    "prod_columns": _down(_prod),
     "mean_columns": _down(_mean),
     "max_columns": _down(_extreme),
     "min_columns": _down(_extreme),

@@ -26,7 +26,6 @@ from ptxgen.runtime import (
     framework_of,
     resolve,
     torch_current,
-    view,
 )
 from ptxgen.runtime.dlpack import contiguous_strides
 
@@ -202,10 +201,8 @@ def careful(
     if any(t is None for t in outs) and any(t is not None for t in outs):
         missing = ", ".join(name for name, t in targets.items() if t is None)
         raise OptionError(f"results are given, but not {missing}; pass all or none")
-    call = Call(given, stream)
-    dtypes = tuple(
-        None if t is None else view(t, name, call.stream).dtype for name, t in targets.items()
-    )
+    call = Call(given, stream, backwards=op.backwards)
+    dtypes = tuple(None if t is None else call.view(t, name).dtype for name, t in targets.items())
     reading = op.read(as_computed(call), named, dtypes)
     encoders = cast(Numbered, reading).encoders if signature.scalars else ()
     numbers = {n: e(everything[n]) for n, e in zip(signature.scalars, encoders, strict=True)}

@@ -6,7 +6,7 @@ from ptxgen.reference.call import as_called
 from ptxgen.reference.columns import layer_norm_wgrad, rms_norm_wgrad
 from ptxgen.reference.f32 import fma
 from ptxgen.reference.gemm import chain, chain16
-from ptxgen.reference.moves import embedding, embedding_backward, gather, index_add
+from ptxgen.reference.moves import embedding, embedding_backward, gather, index_add, scatter_add
 from ptxgen.reference.nf4 import nf4_dequantize
 from ptxgen.reference.scan import cumsum
 from ptxgen.reference.select import sample, topk
@@ -43,6 +43,7 @@ __all__ = [
     "nf4_linear_dgrad",
     "rms_norm_wgrad",
     "sample",
+    "scatter_add",
     "topk",
     *rowops.ORACLES,
 ]

@@ -53,6 +53,21 @@ def index_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
     return _scattered(old, np.asarray(indices), np.asarray(source), old.shape[0], None)
 
 
+def scatter_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0) -> Array:
+    """``x`` with each element of ``source`` added where its own index along ``axis`` says, with the
+    bits of :func:`ptxgen.scatter_add`.
+    """
+    old, which, given = np.asarray(x), np.asarray(indices), np.asarray(source)
+    if not old.size:
+        return old.copy()
+    at: list[Array] = list(np.indices(which.shape, sparse=True))
+    at[axis] = np.clip(which, 0, old.shape[axis] - 1)
+    there = (which >= 0) & (which < old.shape[axis])
+    place = np.where(there, np.ravel_multi_index(tuple(at), old.shape), -1)
+    found = _scattered(old.reshape(-1, 1), place.reshape(-1), given.reshape(-1, 1), old.size, None)
+    return found.reshape(old.shape)
+
+
 def _scattered(
     old: Array | None, indices: Array, source: Array, rows: int, skipped: int | None
 ) -> Array:

@@ -236,14 +236,15 @@ def framework_of(obj: object) -> str:
     return framework
 
 
-def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
-    """Reads the array ``obj``, passed as argument ``name``, for work on ``stream``.
+def view(obj: Any, name: str, stream: int = 0, *, backwards: bool = False) -> ArrayView:
+    """Reads the array ``obj``, passed as argument ``name``, for work on ``stream``. ``backwards``:
+    whether negative strides are taken on a GPU, too (those of host arrays always are).
 
     DLPack producers are asked to make ``stream`` wait for them; for others
     :attr:`ArrayView.after` says what to wait for.
 
     Raises DtypeError for what is no array, and for complex and unknown dtypes;
-    ShapeError for layouts without strides and for negative strides on a GPU; DeviceError
+    ShapeError for layouts without strides and for negative strides that are not taken; DeviceError
     for memory that is neither on a GPU nor in the host.
     """
     reader = _READERS.get(framework_of(obj))
@@ -253,7 +254,7 @@ def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
             "PyTorch, CuPy, JAX, NumPy, or anything with __dlpack__ or __cuda_array_interface__"
         )
     found = reader(obj, name, stream)
-    if found.kind != "host" and any(step < 0 for step in found.strides):
+    if found.kind != "host" and not backwards and any(step < 0 for step in found.strides):
         raise ShapeError(
             f"{name} has negative strides {list(found.strides)}; pass a contiguous copy of {name}"
         )

@@ -24,15 +24,19 @@ class Call:
     decides the framework of the result. ``views`` has a view for each array given: on
     ``device``, ready for work on ``stream`` (a handle). Arrays in host memory go to the
     default device, and :meth:`finish` then waits for the result; nothing else waits.
+    ``backwards``: as of :func:`ptxgen.runtime.arrays.view`, of all arrays.
 
     Raises what :func:`ptxgen.runtime.arrays.view` and :func:`ptxgen.runtime.stream.resolve`
     raise, and DeviceError for operands on different devices or a CPU torch tensor for a GPU.
     """
 
-    def __init__(self, operands: Mapping[str, Any], stream: Any = None) -> None:
+    def __init__(
+        self, operands: Mapping[str, Any], stream: Any = None, *, backwards: bool = False
+    ) -> None:
         given = {name: obj for name, obj in operands.items() if obj is not None}
         self.stream = resolve(stream, given.values())
-        self._sources = {name: arrays.view(obj, name, self.stream) for name, obj in given.items()}
+        self._backwards = backwards
+        self._sources = {name: self.view(obj, name) for name, obj in given.items()}
         found = arrays.common_device(self._sources)
         self.host = found is None
         self.device: Device = found or default_device()
@@ -43,6 +47,10 @@ class Call:
         if self.host:
             for name, source in self._sources.items():
                 _refuse_cpu_torch(source, name, self.device)
+
+    def view(self, obj: Any, name: str) -> ArrayView:
+        """An array as the call takes it."""
+        return arrays.view(obj, name, self.stream, backwards=self._backwards)
 
     @property
     def views(self) -> dict[str, ArrayView]:
@@ -101,7 +109,7 @@ class Call:
     ) -> ArrayView:
         if arrays.framework_of(out) == "jax":
             raise ShapeError(f"{name} is a JAX array, which is immutable; leave {name}= away")
-        target = arrays.view(out, name, self.stream)
+        target = self.view(out, name)
         arrays.common_device({**self._sources, name: target})
         if target.shape != shape:
             raise ShapeError(f"{name} has shape {list(target.shape)}; takes {list(shape)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -257,16 +257,11 @@ class KernelSpec(ABC):
             and self.shared_bytes <= ARCHITECTURES[arch].shared_per_cta
         )
 
-    def of(self, dtype: str) -> Self:
-        """The same kernel for operands of another dtype."""
-        return self if dtype == self.dtype else replace(cast(Any, self), dtype=dtype)
-
-    def formed(self, form: Any) -> Self:
-        """The same kernel for problems of another form: of the same predicates, grid and scratch.
-
-        Raises SpecError where kernels have none.
+    def of(self, dtype: Hashable) -> Self:
+        """The same kernel for operands of another dtype, or whatever else says what is computed of
+        what (:attr:`ptxgen.spec.problem.Problem.dtype`): of the same predicates, grid and scratch.
         """
-        raise SpecError(f"{self.name} is of no form, so of none like {form}")
+        return self if dtype == self.dtype else replace(cast(Any, self), dtype=dtype)
 
     @abstractmethod
     def describe(self) -> tuple[str, ...]:

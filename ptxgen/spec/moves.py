@@ -24,7 +24,7 @@ own rows. A step of sums says how many keys those before it sort: ``SORTED``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -50,7 +50,7 @@ from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 OUTER, COUNT, BYTES, LANES = var("OUTER"), var("COUNT"), var("BYTES"), var("LANES")
 ROWS, INNER, ITEM, ALIGN = var("ROWS"), var("INNER"), var("ITEM"), var("ALIGN")
-LEAVES, SORTED = var("LEAVES"), var("SORTED")
+LEAVES, SHARES, SORTED = var("LEAVES"), var("SHARES"), var("SORTED")
 
 INDEX_64 = 1
 """The flag: indices are of 64 bits."""
@@ -137,8 +137,10 @@ class GatherSpec(KernelSpec):
 
 BLOCK = 4096
 """Keys that a CTA sorts."""
-OWNED = 32
-"""Rows of the result that a CTA owns."""
+OWNED = 16, 256
+"""Rows of the result that a CTA owns: the latter of rows that are no longer than a warp."""
+SHARED = 256
+"""Keys among which a CTA looks for rows that all its warps share."""
 COUNT_MAX = 1 << 24
 SCATTERS = Space(
     "scatter",
@@ -150,10 +152,13 @@ SCATTERS = Space(
         ("ALIGN", ALIGNMENT),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    derived=(("LEAVES", maximum(ceil_div(COUNT, rowwise.LEAF), const(1))),),
+    derived=(
+        ("LEAVES", maximum(ceil_div(COUNT, rowwise.LEAF), const(1))),
+        ("SHARES", ceil_div(COUNT, SHARED)),
+    ),
     within=all_of(
         (
-            ceil_div(ROWS, OWNED) * ceil_div(INNER, WARP) <= GRID_MAX,
+            (ceil_div(ROWS, OWNED[0]) + SHARES) * ceil_div(INNER, WARP) <= GRID_MAX,
             var("LEAVES") * INNER <= WORKSPACE_MAX // 16,
         )
     ),
@@ -171,14 +176,16 @@ class ScatterSpec(KernelSpec):
 
     ``part``: "sort" (a CTA sorts a block of indices with their positions), "merge" (a thread finds
     where a key of a run belongs among those of :data:`RUNS`, of ``run`` keys each), "leaves" (CTAs
-    add leaves of rows that have several) or "sum" (a CTA adds what goes to its rows). ``width``:
-    bytes of a row that a thread reads at a time; 0: an element. ``old``: whether it adds to what
-    was there.
+    add leaves of rows that have several) or "sum" (CTAs add what goes to rows: to theirs, if it
+    is little, else to those among their keys). ``width``: bytes of a row that a thread reads at
+    a time; 0: an element. ``owned``: one of :data:`OWNED`. ``old``: whether it adds to what was
+    there.
     """
 
     part: str
     width: int = 0
     old: bool = False
+    owned: int = OWNED[0]
     run: int = 0
     dtype: str = "keys"
     min_arch: str = "sm_80"
@@ -192,10 +199,11 @@ class ScatterSpec(KernelSpec):
         "part": "which step",
         "width": "bytes that a thread reads at a time; 0: an element",
         "old": "whether it adds to what was there",
+        "owned": "rows that a CTA adds to",
         "run": "keys of a run that is merged with others",
     }
     BLOCK: ClassVar[int] = BLOCK
-    OWNED: ClassVar[int] = OWNED
+    SHARED: ClassVar[int] = SHARED
     RUNS: ClassVar[int] = RUNS
     TURNS: ClassVar[int] = TURNS
     INDEX_64: ClassVar[int] = INDEX_64
@@ -204,9 +212,10 @@ class ScatterSpec(KernelSpec):
         name = type(self).__name__
         check(self.part in PARTS, name, "part", self.part, PARTS)
         check(self.width in (0, 16), name, "width", self.width, (0, 16))
+        check(self.owned in OWNED, name, "owned", self.owned, OWNED)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
-    def of(self, dtype: str) -> ScatterSpec:
+    def of(self, dtype: Hashable) -> ScatterSpec:
         return super().of(dtype) if self.part in ("leaves", "sum") else self
 
     @property
@@ -252,7 +261,7 @@ class ScatterSpec(KernelSpec):
         if self.part == "sort":
             scalars = (
                 Param("skipped", "i64"),
-                *(Param(n, "u32") for n in ("rows", "count", "flags")),
+                *(Param(n, "u32") for n in ("size", "along", "width", "count", "flags")),
             )
             return Abi((ptr("indices", "const void* __restrict__"), ptr("blocks", keys), *scalars))
         sorted_keys = f"const {keys} __restrict__"
@@ -287,25 +296,29 @@ class ScatterSpec(KernelSpec):
             return maximum(ceil_div(COUNT, BLOCK), const(1))
         if self.part == "merge":
             return maximum(ceil_div(COUNT, self.threads), const(1))
-        turns = TURNS if self.part == "sum" else 1
-        unit = WARP * turns
-        tiles = ceil_div(INNER * ITEM, unit * self.width) if self.width else ceil_div(INNER, unit)
-        return ceil_div(ROWS, OWNED) * tiles if self.part == "sum" else LEAVES * 2 * tiles
+        unit = WARP * self.width if self.width else WARP
+        wide = INNER * ITEM if self.width else INNER
+        tiles = ceil_div(wide, unit)
+        if self.part == "leaves":
+            return LEAVES * 2 * tiles
+        return SHARES * tiles + ceil_div(ROWS, self.owned) * ceil_div(wide, unit * TURNS)
 
     @property
     def requires(self) -> Expr:
-        found = [self.grid <= GRID_MAX]
+        found = [] if self.part == "sum" else [self.grid <= GRID_MAX]  # that of sums is the space's
         if self.width:
             found.append(ALIGN >= self.width)
         if self.part == "sum":
             found.append(COUNT <= SORTED)
+        if self.owned > OWNED[0]:
+            found.append(INNER <= WARP)
         return all_of(found)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         if self.part == "sum":
             return (
-                ("v + OWNED", ROWS + OWNED, INDEX_MAX),
+                ("v + OWNED", ROWS + self.owned, INDEX_MAX),
                 ("span + TURNS * TILE", INNER + WARP * 16 * TURNS, INDEX_MAX),
             )
         if self.part == "leaves":

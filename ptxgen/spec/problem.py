@@ -13,23 +13,22 @@ from ptxgen.spec.route import Key
 class Problem:
     """What an operation asks of the kernels.
 
-    ``table``: the key of the route table. ``dtype``: that of the kernels' operands. ``values``: of
+    ``table``: the key of the route table. ``dtype``: what kernels are made for: the dtype of their
+    operands, or, of opened tables, whatever says what is computed of what. ``values``: of
     the space's variables (but SMS, which the device has), by name. ``told``: what kernels are told
     besides, by name (pitches, flags). ``pointers``: for each operand and result of the call, in
     order, the kernels' parameter that points to it. ``what``: the problem, for messages.
     ``batch``: how many problems there are like this, along an inner and an outer dimension; how far
-    apart they lie is among what is told. ``form``: what kernels are rendered for, where the table's
-    only represent them (:meth:`ptxgen.spec.base.KernelSpec.formed`).
+    apart they lie is among what is told.
     """
 
     table: Key
-    dtype: str
+    dtype: Hashable
     values: tuple[tuple[str, int], ...]
     told: tuple[tuple[str, int | float], ...]
     pointers: tuple[str, ...]
     what: str
     batch: tuple[int, int] = (1, 1)
-    form: Hashable | None = None
 
     def given(self, sms: int) -> dict[str, int]:
         """The variables by name, on a device with ``sms`` SMs."""

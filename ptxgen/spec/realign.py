@@ -12,7 +12,7 @@ its table's space.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import ClassVar, Self
@@ -78,8 +78,8 @@ class RealignSpec(PreparingSpec):
         """Untyped, as PTX calls it: "b8" to "b64"."""
         return f"b{8 * self.size}"
 
-    def of(self, dtype: str) -> Self:
-        return replace(self, size=ITEMSIZE.get(dtype, self.size))  # packed ones are of bytes
+    def of(self, dtype: Hashable) -> Self:
+        return replace(self, size=ITEMSIZE.get(str(dtype), self.size))  # packed ones are of bytes
 
     @property
     def element(self) -> str:

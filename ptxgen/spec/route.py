@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import TRUE, Expr, all_of
@@ -162,13 +161,9 @@ class Route:
                 found.setdefault(name, size)
         return found
 
-    def of(self, dtype: str, form: Any = None) -> Route:
-        """This route's twin for operands of another dtype, or for problems of a form."""
-
-        def twin(kernel: KernelSpec) -> KernelSpec:
-            return kernel.of(dtype) if form is None else kernel.formed(form)
-
-        steps = (replace(step, kernel=twin(step.kernel)) for step in self.steps)
+    def of(self, dtype: Hashable) -> Route:
+        """This route's twin for problems of another dtype."""
+        steps = (replace(step, kernel=step.kernel.of(dtype)) for step in self.steps)
         return Route(steps, self.prefer, self.reason)
 
 

@@ -19,7 +19,7 @@ that one table of routes serves all.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -408,9 +408,9 @@ class RowSpec(KernelSpec):
         """See :attr:`KernelSpec.min_arch`."""
         return "sm_90" if self.part == "cluster" else "sm_80"
 
-    def of(self, dtype: str) -> Self:
+    def of(self, dtype: Hashable) -> Self:
         """The same kernel for another variant."""
-        return self if dtype == self.variant else replace(self, variant=dtype)
+        return self if dtype == self.variant else replace(self, variant=str(dtype))
 
     @property
     def label(self) -> str:

@@ -10,6 +10,7 @@ from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.moves import (
     BLOCK,
     GATHERS,
+    OWNED,
     RUNS,
     SCATTERS,
     GatherSpec,
@@ -30,9 +31,10 @@ def _scatter(old: bool) -> RouteTable:
     sort = SortSpec("sort")
     merges = [SortSpec("merge", run=BLOCK * RUNS**i) for i in range(3)]
     routes = []
-    for width, where in ((16, ""), (0, ", off 16 bytes")):
+    kinds = (16, OWNED[0], ""), (0, OWNED[1], ", short rows"), (0, OWNED[0], ", off 16 bytes")
+    for width, owned, where in kinds:
         leaves = SortSpec("leaves", width, dtype=SUMMED[0])
-        total = ScatterSpec("sum", width, old, dtype=SUMMED[0])
+        total = ScatterSpec("sum", width, old, owned, dtype=SUMMED[0])
         for passes in range(4):
             steps = [Step(sort, {"blocks": _named(0, passes)})]
             for i, merge in enumerate(merges[:passes]):

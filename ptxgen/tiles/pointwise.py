@@ -9,8 +9,8 @@ from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.pointwise import FORMS, SPACE, PointwiseSpec
 
 _ROUTES = (
-    ("flat", 1, "arrays that lie one element behind the other"),
-    ("rows", 1, "vectors of the innermost dimension"),
+    ("flat", 2, "arrays that lie one element behind the other"),
+    ("rows", 2, "vectors of the innermost dimension"),
     ("blocks", 1, "squares of two dimensions, along either of which arrays lie"),
     ("any", 4, "elements, anyhow"),
     ("wide", 4, "more than 2^31 elements, anyhow"),
@@ -23,7 +23,7 @@ def _pointwise() -> RouteTable:
         Route((PointwiseSpec(way, FORMS[way], pieces=pieces),), TRUE, why)
         for way, pieces, why in _ROUTES
     )
-    return RouteTable(SPACE, tuple(routes), ("bf16",))
+    return RouteTable(SPACE, tuple(routes), ("bf16",), opened=True)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {("pointwise",): _pointwise}

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 import torch
+from torch.nn import functional
 
 from ptxgen.errors import ShapeError
 from ptxgen.numerics.select import K_MAX
@@ -466,13 +467,32 @@ def _index_add(tier: str, x: Any, dim: int, index: Any, source: Any, *, alpha: A
 def _scatter_add(tier: str, x: Any, dim: int, index: Any, source: Any) -> Any:
     if x.dim() == 0 or x.dtype not in NAMES or source.dtype is not x.dtype:
         return NotImplemented
-    place, step, dim = torch.zeros_like(index), 1, dim % x.dim()
-    for d in reversed(range(x.dim())):
-        along = [-1 if i == d else 1 for i in range(x.dim())]
-        at = index if d == dim else torch.arange(index.shape[d], device=x.device).view(along)
-        place, step = place + at * step, step * x.shape[d]
+    dim %= x.dim()
     part = source[tuple(slice(n) for n in index.shape)]
-    return _added_rows(x.reshape(-1, 1), place.reshape(-1), part.reshape(-1, 1)).view(x.shape)
+    wide = [n if d == dim else x.shape[d] for d, n in enumerate(index.shape)]
+    if wide != list(index.shape):  # what an index lacks is an index of nothing
+        ends = [n for d in reversed(range(x.dim())) for n in (0, wide[d] - index.shape[d])]
+        index, part = functional.pad(index, ends, value=-1), functional.pad(part, ends)
+    sides = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
+    given = (t.reshape(sides[0], t.shape[dim], sides[1]).contiguous() for t in (x, index, part))
+    return _rows("scatter_add_along", (None,), *given).view(x.shape)
+
+
+def _scatter_reduce(
+    tier: str,
+    x: Any,
+    dim: int,
+    index: Any,
+    source: Any,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Any:
+    if reduce in ("amax", "amin"):
+        return ALONE
+    if reduce not in ("sum", "add") or x.dim() == 0:
+        return NotImplemented
+    return _scatter_add(tier, x if include_self else x.scatter(dim, index, 0), dim, index, source)
 
 
 def _index_put_(
@@ -601,6 +621,8 @@ SERVED: Final[dict[str, Serve]] = {
     "embedding_dense_backward": _embedding_backward,
     "index_add": _index_add,
     "scatter_add": _scatter_add,
+    "scatter.reduce": _scatter_reduce,
+    "scatter_reduce.two": _scatter_reduce,
     "_index_put_impl_": _index_put_,
 }
 """Operators of ATen, functional forms, and what serves them."""

@@ -7,6 +7,7 @@ import pytest
 from function_cases import THREADS, of_type, run, samples
 from test_reference_f32 import assert_same
 
+import ptxgen
 from ptxgen.numerics.functions import FUNCTIONS
 from ptxgen.reference.formula import call
 from ptxgen.runtime import get_device
@@ -25,3 +26,19 @@ def test_bits(type: str) -> None:
         function = FUNCTIONS[name]
         expected = call(function, *(x, y)[: function.arity])
         assert_same(z, expected, x, context=f"{name} of {type}:")
+
+
+@pytest.mark.parametrize("name", [name for name, f in FUNCTIONS.items() if f.bounds])
+def test_bounds_of_every_argument(name: str) -> None:
+    """Rounded to bf16 by bounds, beside the f32 result rounded by PyTorch: all 2**32."""
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    function = getattr(ptxgen.functions, name)
+    chunk = torch.arange(1 << 27, dtype=torch.int32, device="cuda")
+    for first in range(-(1 << 31), 1 << 31, 1 << 27):
+        x = (chunk + first).view(torch.float32)
+        got = torch.full_like(x, -7, dtype=torch.bfloat16)
+        function(x, out=got)
+        wanted = function(x).bfloat16()
+        differ = (got.view(torch.int16) != wanted.view(torch.int16)) & ~wanted.isnan()
+        differ |= got.isnan() != wanted.isnan()
+        assert not differ.any(), (x[differ][0].item(), got[differ][0], wanted[differ][0])

@@ -16,6 +16,7 @@ from ptxgen.numerics.columns import REDUCTIONS
 from ptxgen.ops.columns import CALLS as COLUMNS
 from ptxgen.ops.moves import CALLS
 from ptxgen.reference.columns import reduce_columns as columns_oracle
+from ptxgen.spec.base import WARP
 from ptxgen.spec.columns import ITEMSIZE, variant
 from ptxgen.tiles import TABLES
 
@@ -106,16 +107,29 @@ def test_rows_are_read_and_added(dtype, index):
         same_bits(back(weight, x), expected)
 
 
-@pytest.mark.parametrize("route", [r.name for r in TABLES[("scatter",)].routes])
+@pytest.mark.parametrize("route", TABLES[("scatter",)].routes, ids=lambda route: route.name)
 def test_sums_into_rows_by_every_kernel(route):
     rng = np.random.default_rng(4)
-    count = 40000 if "sort_+" in route else 4000
-    dy = operand(rng, (count, 40), "wide", "bf16")
+    count = 4000 if len(route.steps) == 3 else 40000
+    width = 24 if route.main.owned > WARP else 40
+    dy = operand(rng, (count, width), "wide", "bf16")
     which = rng.integers(0, 700, count)
     which[rng.random(count) < 0.3] = 5
-    out = poisoned((700, 40), on_gpu(dy))
-    CALLS["embedding_backward"](on_gpu(dy), on_gpu(which), out, None, (700, None, route))
-    same_bits(back(out, dy), reference.embedding_backward(dy, which, 700), spec=route)
+    out = poisoned((700, width), on_gpu(dy))
+    CALLS["embedding_backward"](on_gpu(dy), on_gpu(which), out, None, (700, None, route.name))
+    same_bits(back(out, dy), reference.embedding_backward(dy, which, 700), spec=route.name)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32", "f64", "i64"])
+def test_elements_are_added_where_each_says(dtype):
+    rng = np.random.default_rng(8)
+    for shape, places, axis in (((50, 900), 40, 0), ((3, 2000, 7), 5, 1), ((4, 30), 1000, -1)):
+        source = numbers(rng, shape, dtype, "wide")
+        own = list(shape)
+        own[axis] = places
+        x, which = numbers(rng, tuple(own), dtype), rng.integers(0, places, shape)
+        got = ptxgen.scatter_add(*map(on_gpu, (x, which, source)), axis)
+        same_bits(back(got, x), reference.scatter_add(x, which, source, axis), what=str(shape))
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32", "f64", "i64"])

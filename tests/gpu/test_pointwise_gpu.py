@@ -9,8 +9,8 @@ from pointwise_cases import KINDS, LAYOUTS, computed, drawn, rows, strided
 
 import ptxgen
 from ptxgen import functions as f
-from ptxgen.errors import FormulaError
-from ptxgen.ops.launch import formed
+from ptxgen.errors import FormulaError, ShapeError
+from ptxgen.ops.launch import serving
 from ptxgen.ops.pointwise_table import ROWS
 from ptxgen.runtime import get_device
 from ptxgen.spec.pointwise import WAYS
@@ -50,7 +50,7 @@ def test_every_kernel_gives_the_bits_of_the_oracle(device, layout, kind) -> None
     out = np.empty_like(bases[2])
     problem = computed(device, function, places, (*bases[:2], number, bases[2]), (out,))
     agree(out, wanted, layout)
-    names = {route.main.way: name for name, (route, *_) in formed(problem, device.sms).items()}
+    names = {route.main.way: route.name for route in serving(problem, device.sms)}
     taken = [w for w in WAYS if w in names]
     assert taken[0] == way
     for other in taken[1:]:
@@ -107,3 +107,23 @@ def test_the_hot_path_is_the_careful_one(device) -> None:
     mixed(again, y, 0.5, out=again)  # now hot
     agree(again.float().cpu().numpy(), z.float().cpu().numpy(), "in place")
     assert torch.equal(z.nan_to_num(), mixed(x, y, 0.5).nan_to_num())
+
+
+class Backwards:
+    """The rows of a matrix, the last first, as CuPy has them (PyTorch has none such)."""
+
+    def __init__(self, tensor):
+        found = dict(tensor.__cuda_array_interface__)
+        pitch = tensor.stride(0) * tensor.element_size()
+        found["data"] = found["data"][0] + (len(tensor) - 1) * pitch, False
+        found["strides"] = -pitch, tensor.element_size()
+        self.tensor, self.__cuda_array_interface__ = tensor, found
+
+
+def test_negative_strides():
+    x, y = (torch.randn(33, 72, device="cuda") for _ in range(2))
+    place = torch.zeros_like(x)
+    f.add(Backwards(x), y, out=Backwards(place))
+    assert torch.equal(place.flip(0), x.flip(0) + y)
+    with pytest.raises(ShapeError, match="x has negative strides"):
+        ptxgen.softmax(Backwards(x))

@@ -14,12 +14,26 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: arrays that lie one element behind the other
-    if step == 2 and rank == 1 and -(-chunks // 128) <= 2147483647:
-        yield Candidate(0.0, Choice(0, ("pw_flat_bf16_218043",), (-(-chunks // 128),), ()))
+    if (
+        step == 2 and rank == 1
+        and max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)) <= 2147483647
+    ):
+        choice = Choice(
+            0, ("pw_flat_bf16_fd4b9a",), (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),),
+            (),
+        )
+        yield Candidate(0.0, choice)
         return
     # 1: vectors of the innermost dimension
-    if step == 2 and rank >= 2 and chunks <= 2147483647 and -(-chunks // 128) <= 2147483647:
-        yield Candidate(0.0, Choice(1, ("pw_rows_bf16_30aa4b",), (-(-chunks // 128),), ()))
+    if (
+        step == 2 and rank >= 2 and chunks <= 2147483647
+        and max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)) <= 2147483647
+    ):
+        choice = Choice(
+            1, ("pw_rows_bf16_366c94",), (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),),
+            (),
+        )
+        yield Candidate(0.0, choice)
         return
     # 2: squares of two dimensions, along either of which arrays lie
     if (

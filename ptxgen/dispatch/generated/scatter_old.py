@@ -14,17 +14,17 @@ def candidates(
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     leaves = max(-(-count // 1024), 1)
+    shares = -(-count // 256)
     # 0: sorted in blocks, merged 0 times
     if (
         max(-(-count // 4096), 1) <= 2147483647
-        and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16
-        and -(-rows // 32) * -(-(inner * item) // 4096) <= 2147483647 and count <= 4096
+        and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16 and count <= 4096
     ):
         choice = Choice(
-            0, ("sort_sort_d1284d", "sort_leaves_bf16_16_e35e83", "scatter_sum_bf16_16_03df8d"),
+            0, ("sort_sort_e02d17", "sort_leaves_bf16_16_e5fb72", "scatter_sum_bf16_16_5447ef"),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-(inner * item) // 512),
-                -(-rows // 32) * -(-(inner * item) // 4096),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 4096),
             ), (max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -32,18 +32,18 @@ def candidates(
     # 1: sorted in blocks, merged 1 times
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16
-        and -(-rows // 32) * -(-(inner * item) // 4096) <= 2147483647 and count <= 65536
+        and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16 and count <= 65536
     ):
         choice = Choice(
             1,
             (
-                "sort_sort_d1284d", "sort_merge_4096_032da7", "sort_leaves_bf16_16_e35e83",
-                "scatter_sum_bf16_16_03df8d",
+                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_16_e5fb72",
+                "scatter_sum_bf16_16_5447ef",
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1),
-                leaves * 2 * -(-(inner * item) // 512), -(-rows // 32) * -(-(inner * item) // 4096),
+                leaves * 2 * -(-(inner * item) // 512),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 4096),
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -52,17 +52,18 @@ def candidates(
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16
-        and -(-rows // 32) * -(-(inner * item) // 4096) <= 2147483647 and count <= 1048576
+        and count <= 1048576
     ):
         choice = Choice(
             2,
             (
-                "sort_sort_d1284d", "sort_merge_4096_032da7", "sort_merge_65536_ac1fe0",
-                "sort_leaves_bf16_16_e35e83", "scatter_sum_bf16_16_03df8d",
+                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
+                "sort_leaves_bf16_16_e5fb72", "scatter_sum_bf16_16_5447ef",
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
-                leaves * 2 * -(-(inner * item) // 512), -(-rows // 32) * -(-(inner * item) // 4096),
+                leaves * 2 * -(-(inner * item) // 512),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 4096),
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
@@ -71,90 +72,162 @@ def candidates(
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16
-        and -(-rows // 32) * -(-(inner * item) // 4096) <= 2147483647 and count <= 16777216
+        and count <= 16777216
     ):
         choice = Choice(
             3,
             (
-                "sort_sort_d1284d", "sort_merge_4096_032da7", "sort_merge_65536_ac1fe0",
-                "sort_merge_1048576_c0f45f", "sort_leaves_bf16_16_e35e83",
-                "scatter_sum_bf16_16_03df8d",
+                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
+                "sort_merge_1048576_f563e3", "sort_leaves_bf16_16_e5fb72",
+                "scatter_sum_bf16_16_5447ef",
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
                 max(-(-count // 256), 1), leaves * 2 * -(-(inner * item) // 512),
-                -(-rows // 32) * -(-(inner * item) // 4096),
+                shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 4096),
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
         return
-    tiles_rows32_inner256 = -(-rows // 32) * -(-inner // 256)
-    # 4: sorted in blocks, merged 0 times, off 16 bytes
+    pieces_shares_inner32 = shares * -(-inner // 32)
+    tiles_rows256_inner256 = -(-rows // 256) * -(-inner // 256)
+    # 4: sorted in blocks, merged 0 times, short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and leaves * 2 * -(-inner // 32) <= 2147483647
-        and tiles_rows32_inner256 <= 2147483647 and count <= 4096
+        and count <= 4096 and inner <= 32
     ):
         choice = Choice(
-            4, ("sort_sort_d1284d", "sort_leaves_bf16_0_db4b44", "scatter_sum_bf16_0_fedaa3"),
-            (max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32), tiles_rows32_inner256),
-            (max(count, 1) * 8, leaves * inner * 16),
+            4, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_4084ee"),
+            (
+                max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32),
+                pieces_shares_inner32 + tiles_rows256_inner256,
+            ), (max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
         return
-    # 5: sorted in blocks, merged 1 times, off 16 bytes
+    # 5: sorted in blocks, merged 1 times, short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-inner // 32) <= 2147483647 and tiles_rows32_inner256 <= 2147483647
-        and count <= 65536
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 65536 and inner <= 32
     ):
         choice = Choice(
             5,
             (
-                "sort_sort_d1284d", "sort_merge_4096_032da7", "sort_leaves_bf16_0_db4b44",
-                "scatter_sum_bf16_0_fedaa3",
+                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_0_c408fe",
+                "scatter_sum_bf16_0_4084ee",
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
-                tiles_rows32_inner256,
+                pieces_shares_inner32 + tiles_rows256_inner256,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
         return
-    # 6: sorted in blocks, merged 2 times, off 16 bytes
+    # 6: sorted in blocks, merged 2 times, short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-inner // 32) <= 2147483647 and tiles_rows32_inner256 <= 2147483647
-        and count <= 1048576
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 1048576 and inner <= 32
     ):
         choice = Choice(
             6,
             (
-                "sort_sort_d1284d", "sort_merge_4096_032da7", "sort_merge_65536_ac1fe0",
-                "sort_leaves_bf16_0_db4b44", "scatter_sum_bf16_0_fedaa3",
+                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
+                "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_4084ee",
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
-                leaves * 2 * -(-inner // 32), tiles_rows32_inner256,
+                leaves * 2 * -(-inner // 32), pieces_shares_inner32 + tiles_rows256_inner256,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)
         return
-    # 7: sorted in blocks, merged 3 times, off 16 bytes
+    # 7: sorted in blocks, merged 3 times, short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
-        and leaves * 2 * -(-inner // 32) <= 2147483647 and tiles_rows32_inner256 <= 2147483647
-        and count <= 16777216
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 16777216 and inner <= 32
     ):
         choice = Choice(
             7,
             (
-                "sort_sort_d1284d", "sort_merge_4096_032da7", "sort_merge_65536_ac1fe0",
-                "sort_merge_1048576_c0f45f", "sort_leaves_bf16_0_db4b44",
-                "scatter_sum_bf16_0_fedaa3",
+                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
+                "sort_merge_1048576_f563e3", "sort_leaves_bf16_0_c408fe",
+                "scatter_sum_bf16_0_4084ee",
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
-                max(-(-count // 256), 1), leaves * 2 * -(-inner // 32), tiles_rows32_inner256,
+                max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
+                pieces_shares_inner32 + tiles_rows256_inner256,
+            ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
+        )
+        yield Candidate(0.0, choice)
+        return
+    tiles_rows16_inner256 = -(-rows // 16) * -(-inner // 256)
+    # 8: sorted in blocks, merged 0 times, off 16 bytes
+    if (
+        max(-(-count // 4096), 1) <= 2147483647 and leaves * 2 * -(-inner // 32) <= 2147483647
+        and count <= 4096
+    ):
+        choice = Choice(
+            8, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_bade6e"),
+            (
+                max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32),
+                pieces_shares_inner32 + tiles_rows16_inner256,
+            ), (max(count, 1) * 8, leaves * inner * 16),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 9: sorted in blocks, merged 1 times, off 16 bytes
+    if (
+        max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 65536
+    ):
+        choice = Choice(
+            9,
+            (
+                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_0_c408fe",
+                "scatter_sum_bf16_0_bade6e",
+            ),
+            (
+                max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
+                pieces_shares_inner32 + tiles_rows16_inner256,
+            ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 10: sorted in blocks, merged 2 times, off 16 bytes
+    if (
+        max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 1048576
+    ):
+        choice = Choice(
+            10,
+            (
+                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
+                "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_bade6e",
+            ),
+            (
+                max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
+                leaves * 2 * -(-inner // 32), pieces_shares_inner32 + tiles_rows16_inner256,
+            ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 11: sorted in blocks, merged 3 times, off 16 bytes
+    if (
+        max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
+        and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 16777216
+    ):
+        choice = Choice(
+            11,
+            (
+                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
+                "sort_merge_1048576_f563e3", "sort_leaves_bf16_0_c408fe",
+                "scatter_sum_bf16_0_bade6e",
+            ),
+            (
+                max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
+                max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
+                pieces_shares_inner32 + tiles_rows16_inner256,
             ), (max(count, 1) * 8, max(count, 1) * 8, leaves * inner * 16),
         )
         yield Candidate(0.0, choice)

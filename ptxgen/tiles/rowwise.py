@@ -44,9 +44,22 @@ def _rows() -> RouteTable:
     wide = RowSpec("held", 16)
     long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
     odd = (RowSpec("held", rows=4), *middle[1:], RowSpec("cluster", 8, ctas=8), long[1])
+    staged = (
+        RowSpec("staged", 26, 2, persistent=True, buffers=2, vector=False),
+        RowSpec("staged", 26, 2, persistent=True, buffers=1, vector=False),
+        RowSpec("staged", 26, 2, persistent=True, buffers=2),
+        RowSpec("staged", 16, 2, persistent=True, per_sm=2),
+        RowSpec("staged", 16, 2, persistent=True, per_sm=2, vector=False),
+        RowSpec("staged", 32, 1, persistent=True, buffers=2),
+        RowSpec("staged", 8, 2, persistent=True, buffers=2, per_sm=2),
+        RowSpec("staged", 8, 2, persistent=True, buffers=1, per_sm=3),
+        RowSpec("staged", 8, 1, persistent=True, buffers=2, per_sm=4),
+        RowSpec("staged", 4, 1, persistent=True, buffers=2, per_sm=8),
+    )
     return RouteTable(
         SPACE,
         (
+            *(Route((k,), HELD <= 1, "staged") for k in staged),
             *(Route((k,), HELD <= 16, "short rows: a warp a row, or half of one") for k in short),
             *(Route((k,), HELD <= 8, "a CTA a row, held in registers") for k in middle),
             *(Route((k,), HELD <= 4, "a CTA a row, several on an SM") for k in large),

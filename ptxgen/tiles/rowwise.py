@@ -55,6 +55,8 @@ def _rows() -> RouteTable:
         RowSpec("staged", 8, 2, persistent=True, buffers=1, per_sm=3),
         RowSpec("staged", 8, 1, persistent=True, buffers=2, per_sm=4),
         RowSpec("staged", 4, 1, persistent=True, buffers=2, per_sm=8),
+        RowSpec("staged", 26, 2, persistent=True, buffers=1, read=4, vector=False),
+        RowSpec("staged", 26, 1, persistent=True, buffers=2, read=4, vector=False),
     )
     return RouteTable(
         SPACE,

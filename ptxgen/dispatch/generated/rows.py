@@ -97,68 +97,82 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 10: short rows: a warp a row, or half of one
-    if vector == 1 and cols <= 128 and held <= 16:
-        choice = Choice(10, ("rows_softmax_bf16_held_16x8_3c153f",), (-(-rows // 16),), ())
+    # 10: staged
+    if arch in SOME_0 and cols <= 53248 and read <= 4 and held <= 1:
+        choice = Choice(
+            10, ("rows_softmax_bf16_staged_832x64_any_fe521f",), (min(-(-rows // 1), sms * 1),), (),
+        )
         yield Candidate(0.0, choice)
         return
-    # 11: short rows: a warp a row, or half of one
-    if vector == 1 and cols <= 256 and held <= 16:
-        choice = Choice(11, ("rows_softmax_bf16_held_32x8_e0c396",), (-(-rows // 8),), ())
+    # 11: staged
+    if arch in SOME_0 and cols <= 26624 and read <= 4 and held <= 1:
+        choice = Choice(
+            11, ("rows_softmax_bf16_staged_832x32_any_58fcec",), (min(-(-rows // 1), sms * 1),), (),
+        )
         yield Candidate(0.0, choice)
         return
     # 12: short rows: a warp a row, or half of one
-    if vector == 1 and cols <= 512 and held <= 16:
-        choice = Choice(12, ("rows_softmax_bf16_held_32x16_093ff7",), (-(-rows // 8),), ())
+    if vector == 1 and cols <= 128 and held <= 16:
+        choice = Choice(12, ("rows_softmax_bf16_held_16x8_3c153f",), (-(-rows // 16),), ())
         yield Candidate(0.0, choice)
         return
     # 13: short rows: a warp a row, or half of one
-    if vector == 1 and cols <= 1024 and held <= 16:
-        choice = Choice(13, ("rows_softmax_bf16_held_32x32_bf80f2",), (-(-rows // 4),), ())
+    if vector == 1 and cols <= 256 and held <= 16:
+        choice = Choice(13, ("rows_softmax_bf16_held_32x8_e0c396",), (-(-rows // 8),), ())
         yield Candidate(0.0, choice)
         return
-    # 14: a CTA a row, held in registers
-    if vector == 1 and cols <= 2048 and held <= 8:
-        yield Candidate(0.0, Choice(14, ("rows_softmax_bf16_held_64x32_6610e8",), (rows,), ()))
+    # 14: short rows: a warp a row, or half of one
+    if vector == 1 and cols <= 512 and held <= 16:
+        choice = Choice(14, ("rows_softmax_bf16_held_32x16_093ff7",), (-(-rows // 8),), ())
+        yield Candidate(0.0, choice)
         return
-    # 15: a CTA a row, held in registers
-    if vector == 1 and cols <= 4096 and held <= 8:
-        yield Candidate(0.0, Choice(15, ("rows_softmax_bf16_held_128x32_1e3b21",), (rows,), ()))
+    # 15: short rows: a warp a row, or half of one
+    if vector == 1 and cols <= 1024 and held <= 16:
+        choice = Choice(15, ("rows_softmax_bf16_held_32x32_bf80f2",), (-(-rows // 4),), ())
+        yield Candidate(0.0, choice)
         return
     # 16: a CTA a row, held in registers
+    if vector == 1 and cols <= 2048 and held <= 8:
+        yield Candidate(0.0, Choice(16, ("rows_softmax_bf16_held_64x32_6610e8",), (rows,), ()))
+        return
+    # 17: a CTA a row, held in registers
+    if vector == 1 and cols <= 4096 and held <= 8:
+        yield Candidate(0.0, Choice(17, ("rows_softmax_bf16_held_128x32_1e3b21",), (rows,), ()))
+        return
+    # 18: a CTA a row, held in registers
     if vector == 1 and cols <= 8192 and held <= 8:
-        yield Candidate(0.0, Choice(16, ("rows_softmax_bf16_held_256x32_ae3406",), (rows,), ()))
+        yield Candidate(0.0, Choice(18, ("rows_softmax_bf16_held_256x32_ae3406",), (rows,), ()))
         return
-    # 17: a CTA a row, several on an SM
+    # 19: a CTA a row, several on an SM
     if vector == 1 and cols <= 16384 and held <= 4:
-        yield Candidate(0.0, Choice(17, ("rows_softmax_bf16_held_256x64_b22c81",), (rows,), ()))
+        yield Candidate(0.0, Choice(19, ("rows_softmax_bf16_held_256x64_b22c81",), (rows,), ()))
         return
-    # 18: a CTA a row, several on an SM
+    # 20: a CTA a row, several on an SM
     if vector == 1 and cols <= 32768 and held <= 4:
-        yield Candidate(0.0, Choice(18, ("rows_softmax_bf16_held_512x64_1faee7",), (rows,), ()))
+        yield Candidate(0.0, Choice(20, ("rows_softmax_bf16_held_512x64_1faee7",), (rows,), ()))
         return
-    # 19: a CTA a row, held in registers
+    # 21: a CTA a row, held in registers
     if vector == 1 and cols <= 16384 and held <= 8:
-        yield Candidate(0.0, Choice(19, ("rows_softmax_bf16_held_512x32_4cca29",), (rows,), ()))
+        yield Candidate(0.0, Choice(21, ("rows_softmax_bf16_held_512x32_4cca29",), (rows,), ()))
         return
-    # 20: long rows: a cluster a row
+    # 22: long rows: a cluster a row
     if arch in SOME_2 and vector == 1 and cols <= 65536 and rows * 4 <= 2147483647 and held <= 8:
-        choice = Choice(20, ("rows_softmax_bf16_cluster_2048x32_8a7417",), (rows * 4,), ())
+        choice = Choice(22, ("rows_softmax_bf16_cluster_2048x32_8a7417",), (rows * 4,), ())
         yield Candidate(0.0, choice)
         return
-    # 21: long rows: a cluster a row
+    # 23: long rows: a cluster a row
     if arch in SOME_2 and vector == 1 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(21, ("rows_softmax_bf16_cluster_4096x32_448a5d",), (rows * 8,), ())
+        choice = Choice(23, ("rows_softmax_bf16_cluster_4096x32_448a5d",), (rows * 8,), ())
         yield Candidate(0.0, choice)
         return
-    # 22: few very long rows: branches on all SMs, then their sum
+    # 24: few very long rows: branches on all SMs, then their sum
     if (
         vector == 1 and way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            22,
+            24,
             (
                 "rows_softmax_bf16_branches0_512x64_7f2106",
                 "rows_softmax_bf16_combine0_512x32_814151",
@@ -166,14 +180,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 23: few very long rows, stage by stage, on all SMs
+    # 25: few very long rows, stage by stage, on all SMs
     if (
         vector == 1 and way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            23,
+            25,
             (
                 "rows_softmax_bf16_branches0_512x64_cfcaad",
                 "rows_softmax_bf16_combine0_512x32_401c5e",
@@ -185,41 +199,41 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 24: any length: a CTA a row, stage by stage
+    # 26: any length: a CTA a row, stage by stage
     if vector == 1:
-        yield Candidate(0.0, Choice(24, ("rows_softmax_bf16_streamed_512x64_764a74",), (rows,), ()))
-        return
-    # 25: rows off 16 bytes, held so too
-    if cols <= 1024 and held <= 8:
-        choice = Choice(25, ("rows_softmax_bf16_held_32x32_any_59f902",), (-(-rows // 4),), ())
-        yield Candidate(0.0, choice)
-        return
-    # 26: rows off 16 bytes, held so too
-    if cols <= 4096 and held <= 8:
-        yield Candidate(0.0, Choice(26, ("rows_softmax_bf16_held_128x32_any_ea4927",), (rows,), ()))
+        yield Candidate(0.0, Choice(26, ("rows_softmax_bf16_streamed_512x64_764a74",), (rows,), ()))
         return
     # 27: rows off 16 bytes, held so too
-    if cols <= 8192 and held <= 8:
-        yield Candidate(0.0, Choice(27, ("rows_softmax_bf16_held_256x32_any_bcbc93",), (rows,), ()))
+    if cols <= 1024 and held <= 8:
+        choice = Choice(27, ("rows_softmax_bf16_held_32x32_any_59f902",), (-(-rows // 4),), ())
+        yield Candidate(0.0, choice)
         return
     # 28: rows off 16 bytes, held so too
-    if arch in SOME_2 and cols <= 65536 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(28, ("rows_softmax_bf16_cluster_2048x32_any_f27f66",), (rows * 8,), ())
-        yield Candidate(0.0, choice)
+    if cols <= 4096 and held <= 8:
+        yield Candidate(0.0, Choice(28, ("rows_softmax_bf16_held_128x32_any_ea4927",), (rows,), ()))
         return
     # 29: rows off 16 bytes, held so too
-    if arch in SOME_2 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(29, ("rows_softmax_bf16_cluster_4096x32_any_660517",), (rows * 8,), ())
+    if cols <= 8192 and held <= 8:
+        yield Candidate(0.0, Choice(29, ("rows_softmax_bf16_held_256x32_any_bcbc93",), (rows,), ()))
+        return
+    # 30: rows off 16 bytes, held so too
+    if arch in SOME_2 and cols <= 65536 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(30, ("rows_softmax_bf16_cluster_2048x32_any_f27f66",), (rows * 8,), ())
         yield Candidate(0.0, choice)
         return
-    # 30: few very long rows: branches on all SMs, then their sum
+    # 31: rows off 16 bytes, held so too
+    if arch in SOME_2 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(31, ("rows_softmax_bf16_cluster_4096x32_any_660517",), (rows * 8,), ())
+        yield Candidate(0.0, choice)
+        return
+    # 32: few very long rows: branches on all SMs, then their sum
     if (
         way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            30,
+            32,
             (
                 "rows_softmax_bf16_branches0_512x64_any_e10230",
                 "rows_softmax_bf16_combine0_512x32_814151",
@@ -227,14 +241,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 31: few very long rows, stage by stage, on all SMs
+    # 33: few very long rows, stage by stage, on all SMs
     if (
         way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            31,
+            33,
             (
                 "rows_softmax_bf16_branches0_512x64_any_3da237",
                 "rows_softmax_bf16_combine0_512x32_401c5e",
@@ -246,5 +260,5 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 32: everything else
-    yield Candidate(0.0, Choice(32, ("rows_softmax_bf16_streamed_512x64_any_03f640",), (rows,), ()))
+    # 34: everything else
+    yield Candidate(0.0, Choice(34, ("rows_softmax_bf16_streamed_512x64_any_03f640",), (rows,), ()))

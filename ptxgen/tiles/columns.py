@@ -43,6 +43,7 @@ def _columns() -> RouteTable:
             Route(whole(4, 16, 16), TRUE, "few short columns: a warp has two lanes"),
             Route(whole(0, 1), (narrow >= SMS * 16) | (N <= 64), "columns at odd addresses"),
             Route(whole(0, 8), TRUE, "columns at odd addresses, warps share them"),
+            *(Route((ColumnsSpec("leaves", w, sh, sh, ahead=a, dtype=variants[0]), ColumnsSpec("join", dtype=variants[0])), TRUE, "try") for w,sh,a in ((16,8,True),(8,8,True),(8,8,False),(8,4,True),(4,16,True),(16,4,False))),
         ),
         variants,
         opened=True,

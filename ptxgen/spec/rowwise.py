@@ -518,7 +518,7 @@ class RowSpec(KernelSpec):
                 "HANDED": HANDED,
                 "WIDEST": max((BYTES[o.dtype] for o in self.plan.element_outputs), default=0),
                 "PACKED": PACKED,
-                "packs": lambda r: self.vector and r.packed is not None,
+                "packs": lambda r: (self.vector or self.part == "staged") and r.packed is not None,
                 "halves": _halves,
             }
         )

@@ -44,24 +44,29 @@ def _rows() -> RouteTable:
     wide = RowSpec("held", 16)
     long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
     odd = (RowSpec("held", rows=4), *middle[1:], RowSpec("cluster", 8, ctas=8), long[1])
-    staged = (
-        RowSpec("staged", 26, 2, persistent=True, buffers=2, vector=False),
-        RowSpec("staged", 26, 2, persistent=True, buffers=1, vector=False),
-        RowSpec("staged", 26, 2, persistent=True, buffers=2),
-        RowSpec("staged", 16, 2, persistent=True, per_sm=2),
-        RowSpec("staged", 16, 2, persistent=True, per_sm=2, vector=False),
-        RowSpec("staged", 32, 1, persistent=True, buffers=2),
-        RowSpec("staged", 8, 2, persistent=True, buffers=2, per_sm=2),
-        RowSpec("staged", 8, 2, persistent=True, buffers=1, per_sm=3),
-        RowSpec("staged", 8, 1, persistent=True, buffers=2, per_sm=4),
-        RowSpec("staged", 4, 1, persistent=True, buffers=2, per_sm=8),
-        RowSpec("staged", 26, 2, persistent=True, buffers=1, read=4, vector=False),
-        RowSpec("staged", 26, 1, persistent=True, buffers=2, read=4, vector=False),
+    staged = tuple(
+        RowSpec("staged", w, h, persistent=True, buffers=b, per_sm=n, read=r, vector=v)
+        for w, h, b, n, r, v in (
+            (26, 2, 2, 1, 2, False),
+            (26, 2, 2, 1, 2, True),
+            (16, 2, 1, 2, 2, False),
+            (16, 2, 2, 1, 2, False),
+            (16, 1, 2, 2, 2, False),
+            (8, 2, 1, 3, 2, False),
+            (8, 2, 2, 3, 2, False),
+            (8, 1, 2, 4, 2, False),
+            (8, 1, 1, 4, 2, False),
+            (4, 1, 2, 7, 2, False),
+            (4, 1, 1, 8, 2, False),
+            (26, 1, 2, 1, 4, False),
+            (8, 1, 2, 3, 4, False),
+            (13, 1, 1, 2, 4, False),
+            (13, 2, 2, 1, 4, False),
+        )
     )
     return RouteTable(
         SPACE,
         (
-            *(Route((k,), HELD <= 1, "staged") for k in staged),
             *(Route((k,), HELD <= 16, "short rows: a warp a row, or half of one") for k in short),
             *(Route((k,), HELD <= 8, "a CTA a row, held in registers") for k in middle),
             *(Route((k,), HELD <= 4, "a CTA a row, several on an SM") for k in large),
@@ -75,6 +80,8 @@ def _rows() -> RouteTable:
             ),
             *_split(False),
             Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),
+            *(Route((k,), TRUE, "staged") for k in staged),
+            *(Route((RowSpec("branches", w, l, final=True, per_sm=n), RowSpec("combine", t, final=True)), TRUE, "try") for w, l, n, t in ((8, 4, 2, 16), (32, 1, 2, 16), (8, 4, 3, 16), (16, 2, 2, 8), (4, 8, 4, 16))),
         ),
         SHOWN,
         opened=True,

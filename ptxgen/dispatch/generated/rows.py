@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_2 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
+SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
+SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
@@ -27,152 +27,68 @@ def candidates(
     """What can serve a problem, with predicted times."""
     leaves = -(-cols // 1024)
     branches = -(-cols // 32768)
-    # 0: staged
-    if arch in SOME_0 and cols <= 53248 and read <= 2 and held <= 1:
-        choice = Choice(
-            0, ("rows_softmax_bf16_staged_832x64_any_2cedac",), (min(-(-rows // 1), sms * 1),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 1: staged
-    if arch in SOME_1 and cols <= 53248 and read <= 2 and held <= 1:
-        choice = Choice(
-            1, ("rows_softmax_bf16_staged_832x64_any_285b52",), (min(-(-rows // 1), sms * 1),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 2: staged
-    if arch in SOME_0 and vector == 1 and cols <= 53248 and read <= 2 and held <= 1:
-        choice = Choice(
-            2, ("rows_softmax_bf16_staged_832x64_952a28",), (min(-(-rows // 1), sms * 1),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 3: staged
-    if vector == 1 and cols <= 32768 and read <= 2 and held <= 1:
-        choice = Choice(
-            3, ("rows_softmax_bf16_staged_512x64_1b5b96",), (min(-(-rows // 1), sms * 2),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 4: staged
-    if cols <= 32768 and read <= 2 and held <= 1:
-        choice = Choice(
-            4, ("rows_softmax_bf16_staged_512x64_any_91c0b4",), (min(-(-rows // 1), sms * 2),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 5: staged
-    if arch in SOME_1 and vector == 1 and cols <= 32768 and read <= 2 and held <= 1:
-        choice = Choice(
-            5, ("rows_softmax_bf16_staged_1024x32_8d581a",), (min(-(-rows // 1), sms * 1),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 6: staged
-    if vector == 1 and cols <= 16384 and read <= 2 and held <= 1:
-        choice = Choice(
-            6, ("rows_softmax_bf16_staged_256x64_b89a72",), (min(-(-rows // 1), sms * 2),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 7: staged
-    if vector == 1 and cols <= 16384 and read <= 2 and held <= 1:
-        choice = Choice(
-            7, ("rows_softmax_bf16_staged_256x64_844c1d",), (min(-(-rows // 1), sms * 3),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 8: staged
-    if vector == 1 and cols <= 8192 and read <= 2 and held <= 1:
-        choice = Choice(
-            8, ("rows_softmax_bf16_staged_256x32_ebae0f",), (min(-(-rows // 1), sms * 4),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 9: staged
-    if vector == 1 and cols <= 4096 and read <= 2 and held <= 1:
-        choice = Choice(
-            9, ("rows_softmax_bf16_staged_128x32_a9837c",), (min(-(-rows // 1), sms * 8),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 10: staged
-    if arch in SOME_0 and cols <= 53248 and read <= 4 and held <= 1:
-        choice = Choice(
-            10, ("rows_softmax_bf16_staged_832x64_any_fe521f",), (min(-(-rows // 1), sms * 1),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 11: staged
-    if arch in SOME_0 and cols <= 26624 and read <= 4 and held <= 1:
-        choice = Choice(
-            11, ("rows_softmax_bf16_staged_832x32_any_58fcec",), (min(-(-rows // 1), sms * 1),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 12: short rows: a warp a row, or half of one
+    # 0: short rows: a warp a row, or half of one
     if vector == 1 and cols <= 128 and held <= 16:
-        choice = Choice(12, ("rows_softmax_bf16_held_16x8_3c153f",), (-(-rows // 16),), ())
+        choice = Choice(0, ("rows_softmax_bf16_held_16x8_3c153f",), (-(-rows // 16),), ())
         yield Candidate(0.0, choice)
         return
-    # 13: short rows: a warp a row, or half of one
+    # 1: short rows: a warp a row, or half of one
     if vector == 1 and cols <= 256 and held <= 16:
-        choice = Choice(13, ("rows_softmax_bf16_held_32x8_e0c396",), (-(-rows // 8),), ())
+        choice = Choice(1, ("rows_softmax_bf16_held_32x8_e0c396",), (-(-rows // 8),), ())
         yield Candidate(0.0, choice)
         return
-    # 14: short rows: a warp a row, or half of one
+    # 2: short rows: a warp a row, or half of one
     if vector == 1 and cols <= 512 and held <= 16:
-        choice = Choice(14, ("rows_softmax_bf16_held_32x16_093ff7",), (-(-rows // 8),), ())
+        choice = Choice(2, ("rows_softmax_bf16_held_32x16_093ff7",), (-(-rows // 8),), ())
         yield Candidate(0.0, choice)
         return
-    # 15: short rows: a warp a row, or half of one
+    # 3: short rows: a warp a row, or half of one
     if vector == 1 and cols <= 1024 and held <= 16:
-        choice = Choice(15, ("rows_softmax_bf16_held_32x32_bf80f2",), (-(-rows // 4),), ())
+        choice = Choice(3, ("rows_softmax_bf16_held_32x32_bf80f2",), (-(-rows // 4),), ())
         yield Candidate(0.0, choice)
         return
-    # 16: a CTA a row, held in registers
+    # 4: a CTA a row, held in registers
     if vector == 1 and cols <= 2048 and held <= 8:
-        yield Candidate(0.0, Choice(16, ("rows_softmax_bf16_held_64x32_6610e8",), (rows,), ()))
+        yield Candidate(0.0, Choice(4, ("rows_softmax_bf16_held_64x32_6610e8",), (rows,), ()))
         return
-    # 17: a CTA a row, held in registers
+    # 5: a CTA a row, held in registers
     if vector == 1 and cols <= 4096 and held <= 8:
-        yield Candidate(0.0, Choice(17, ("rows_softmax_bf16_held_128x32_1e3b21",), (rows,), ()))
+        yield Candidate(0.0, Choice(5, ("rows_softmax_bf16_held_128x32_1e3b21",), (rows,), ()))
         return
-    # 18: a CTA a row, held in registers
+    # 6: a CTA a row, held in registers
     if vector == 1 and cols <= 8192 and held <= 8:
-        yield Candidate(0.0, Choice(18, ("rows_softmax_bf16_held_256x32_ae3406",), (rows,), ()))
+        yield Candidate(0.0, Choice(6, ("rows_softmax_bf16_held_256x32_ae3406",), (rows,), ()))
         return
-    # 19: a CTA a row, several on an SM
+    # 7: a CTA a row, several on an SM
     if vector == 1 and cols <= 16384 and held <= 4:
-        yield Candidate(0.0, Choice(19, ("rows_softmax_bf16_held_256x64_b22c81",), (rows,), ()))
+        yield Candidate(0.0, Choice(7, ("rows_softmax_bf16_held_256x64_b22c81",), (rows,), ()))
         return
-    # 20: a CTA a row, several on an SM
+    # 8: a CTA a row, several on an SM
     if vector == 1 and cols <= 32768 and held <= 4:
-        yield Candidate(0.0, Choice(20, ("rows_softmax_bf16_held_512x64_1faee7",), (rows,), ()))
+        yield Candidate(0.0, Choice(8, ("rows_softmax_bf16_held_512x64_1faee7",), (rows,), ()))
         return
-    # 21: a CTA a row, held in registers
+    # 9: a CTA a row, held in registers
     if vector == 1 and cols <= 16384 and held <= 8:
-        yield Candidate(0.0, Choice(21, ("rows_softmax_bf16_held_512x32_4cca29",), (rows,), ()))
+        yield Candidate(0.0, Choice(9, ("rows_softmax_bf16_held_512x32_4cca29",), (rows,), ()))
         return
-    # 22: long rows: a cluster a row
-    if arch in SOME_2 and vector == 1 and cols <= 65536 and rows * 4 <= 2147483647 and held <= 8:
-        choice = Choice(22, ("rows_softmax_bf16_cluster_2048x32_8a7417",), (rows * 4,), ())
+    # 10: long rows: a cluster a row
+    if arch in SOME_0 and vector == 1 and cols <= 65536 and rows * 4 <= 2147483647 and held <= 8:
+        choice = Choice(10, ("rows_softmax_bf16_cluster_2048x32_8a7417",), (rows * 4,), ())
         yield Candidate(0.0, choice)
         return
-    # 23: long rows: a cluster a row
-    if arch in SOME_2 and vector == 1 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(23, ("rows_softmax_bf16_cluster_4096x32_448a5d",), (rows * 8,), ())
+    # 11: long rows: a cluster a row
+    if arch in SOME_0 and vector == 1 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(11, ("rows_softmax_bf16_cluster_4096x32_448a5d",), (rows * 8,), ())
         yield Candidate(0.0, choice)
         return
-    # 24: few very long rows: branches on all SMs, then their sum
+    # 12: few very long rows: branches on all SMs, then their sum
     if (
         vector == 1 and way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            24,
+            12,
             (
                 "rows_softmax_bf16_branches0_512x64_7f2106",
                 "rows_softmax_bf16_combine0_512x32_814151",
@@ -180,14 +96,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 25: few very long rows, stage by stage, on all SMs
+    # 13: few very long rows, stage by stage, on all SMs
     if (
         vector == 1 and way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            25,
+            13,
             (
                 "rows_softmax_bf16_branches0_512x64_cfcaad",
                 "rows_softmax_bf16_combine0_512x32_401c5e",
@@ -199,41 +115,41 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 26: any length: a CTA a row, stage by stage
+    # 14: any length: a CTA a row, stage by stage
     if vector == 1:
-        yield Candidate(0.0, Choice(26, ("rows_softmax_bf16_streamed_512x64_764a74",), (rows,), ()))
+        yield Candidate(0.0, Choice(14, ("rows_softmax_bf16_streamed_512x64_764a74",), (rows,), ()))
         return
-    # 27: rows off 16 bytes, held so too
+    # 15: rows off 16 bytes, held so too
     if cols <= 1024 and held <= 8:
-        choice = Choice(27, ("rows_softmax_bf16_held_32x32_any_59f902",), (-(-rows // 4),), ())
+        choice = Choice(15, ("rows_softmax_bf16_held_32x32_any_59f902",), (-(-rows // 4),), ())
         yield Candidate(0.0, choice)
         return
-    # 28: rows off 16 bytes, held so too
+    # 16: rows off 16 bytes, held so too
     if cols <= 4096 and held <= 8:
-        yield Candidate(0.0, Choice(28, ("rows_softmax_bf16_held_128x32_any_ea4927",), (rows,), ()))
+        yield Candidate(0.0, Choice(16, ("rows_softmax_bf16_held_128x32_any_ea4927",), (rows,), ()))
         return
-    # 29: rows off 16 bytes, held so too
+    # 17: rows off 16 bytes, held so too
     if cols <= 8192 and held <= 8:
-        yield Candidate(0.0, Choice(29, ("rows_softmax_bf16_held_256x32_any_bcbc93",), (rows,), ()))
+        yield Candidate(0.0, Choice(17, ("rows_softmax_bf16_held_256x32_any_bcbc93",), (rows,), ()))
         return
-    # 30: rows off 16 bytes, held so too
-    if arch in SOME_2 and cols <= 65536 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(30, ("rows_softmax_bf16_cluster_2048x32_any_f27f66",), (rows * 8,), ())
+    # 18: rows off 16 bytes, held so too
+    if arch in SOME_0 and cols <= 65536 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(18, ("rows_softmax_bf16_cluster_2048x32_any_f27f66",), (rows * 8,), ())
         yield Candidate(0.0, choice)
         return
-    # 31: rows off 16 bytes, held so too
-    if arch in SOME_2 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(31, ("rows_softmax_bf16_cluster_4096x32_any_660517",), (rows * 8,), ())
+    # 19: rows off 16 bytes, held so too
+    if arch in SOME_0 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(19, ("rows_softmax_bf16_cluster_4096x32_any_660517",), (rows * 8,), ())
         yield Candidate(0.0, choice)
         return
-    # 32: few very long rows: branches on all SMs, then their sum
+    # 20: few very long rows: branches on all SMs, then their sum
     if (
         way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            32,
+            20,
             (
                 "rows_softmax_bf16_branches0_512x64_any_e10230",
                 "rows_softmax_bf16_combine0_512x32_814151",
@@ -241,14 +157,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 33: few very long rows, stage by stage, on all SMs
+    # 21: few very long rows, stage by stage, on all SMs
     if (
         way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            33,
+            21,
             (
                 "rows_softmax_bf16_branches0_512x64_any_3da237",
                 "rows_softmax_bf16_combine0_512x32_401c5e",
@@ -260,5 +176,5 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 34: everything else
-    yield Candidate(0.0, Choice(34, ("rows_softmax_bf16_streamed_512x64_any_03f640",), (rows,), ()))
+    # 22: everything else
+    yield Candidate(0.0, Choice(22, ("rows_softmax_bf16_streamed_512x64_any_03f640",), (rows,), ()))

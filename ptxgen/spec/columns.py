@@ -121,7 +121,6 @@ class ColumnsSpec(KernelSpec):
     share: int = 1
     warps: int = 8
     abreast: int = 1
-    ahead: bool = False
     dtype: str = "sum"
     min_arch: str = "sm_80"
     contract: Contract = rowwise.ROWS
@@ -136,7 +135,6 @@ class ColumnsSpec(KernelSpec):
         "width": "bytes of the widest input that a thread reads at a time; 0: an element",
         "share": "warps that share a leaf",
         "warps": "warps of a CTA",
-        "ahead": "whether rows are read before those ahead of them are added",
         "abreast": "leaves that a CTA has side by side",
     }
 

@@ -27,7 +27,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, maximum, minimum, var
 from ptxgen.numerics import rowops, rowwise
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.formula import STORED, Formula, Input, Node, Output
@@ -415,7 +415,8 @@ class RowSpec(KernelSpec):
         short = self.lanes < LANES or self.pieces < LEAF // (LANES * GROUP)
         alone = self.warps == self.leaves == self.ctas == 1 and self.part == "held"
         check(alone or not short, name, "warps of a short row", self.warps, 1)
-        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
+        several = self.ctas > 1 if self.part != "staged" else self.part == "cluster"
+        check((self.part == "cluster") == several, name, "CTAs of a row", self.ctas, 1)
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         branch = self.part in ("streamed", "branches", "finish")
         whole = not branch or self.warps * self.leaves == BRANCH
@@ -434,7 +435,7 @@ class RowSpec(KernelSpec):
     @property
     def min_arch(self) -> str:
         """See :attr:`KernelSpec.min_arch`."""
-        return "sm_90" if self.part == "cluster" else "sm_80"
+        return "sm_90" if self.ctas > 1 else "sm_80"
 
     def of(self, dtype: str) -> Self:
         """The same kernel for another variant."""
@@ -538,6 +539,8 @@ class RowSpec(KernelSpec):
     @property
     def grid(self) -> Expr:
         if self.persistent:
+            if self.ctas > 1:  # where SMs are grouped otherwise, up to a tenth of them has no place
+                return minimum(ROWS, maximum(SMS * 9 // (10 * self.ctas), 1)) * self.ctas
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
         if self.part in ("branches", "finish"):
             return ROWS * BRANCHES

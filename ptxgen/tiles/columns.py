@@ -26,14 +26,15 @@ def _columns() -> RouteTable:
         return (ColumnsSpec("whole", width, share, warps, dtype=variants[0]),)
 
     wide = OUTER * ceil_div(INNER * ITEM, 512)
+    halves = OUTER * ceil_div(INNER * ITEM, 256)
     narrow = OUTER * ceil_div(INNER, 32)
     several = LEAVES >= 2
     return RouteTable(
         SPACE,
         (
             Route(
-                split(16, 8),
-                several & (wide < SMS * 2) & (wide * LEAVES >= SMS) & (INNER * ITEM >= 256),
+                split(8, 8),
+                several & (wide < SMS * 2) & (halves * LEAVES >= SMS) & (INNER * ITEM >= 256),
                 "long columns",
             ),
             Route(split(4, 16), several & (wide < SMS * 2), "few long columns"),
@@ -43,7 +44,6 @@ def _columns() -> RouteTable:
             Route(whole(4, 16, 16), TRUE, "few short columns: a warp has two lanes"),
             Route(whole(0, 1), (narrow >= SMS * 16) | (N <= 64), "columns at odd addresses"),
             Route(whole(0, 8), TRUE, "columns at odd addresses, warps share them"),
-            *(Route((ColumnsSpec("leaves", w, sh, sh, ahead=a, dtype=variants[0]), ColumnsSpec("join", dtype=variants[0])), TRUE, "try") for w,sh,a in ((16,8,True),(8,8,True),(8,8,False),(8,4,True),(4,16,True),(16,4,False))),
         ),
         variants,
         opened=True,

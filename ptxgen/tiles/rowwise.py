@@ -45,23 +45,23 @@ def _rows() -> RouteTable:
     long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
     odd = (RowSpec("held", rows=4), *middle[1:], RowSpec("cluster", 8, ctas=8), long[1])
     staged = tuple(
-        RowSpec("staged", w, h, persistent=True, buffers=b, per_sm=n, read=r, vector=v)
-        for w, h, b, n, r, v in (
-            (26, 2, 2, 1, 2, False),
-            (26, 2, 2, 1, 2, True),
-            (16, 2, 1, 2, 2, False),
-            (16, 2, 2, 1, 2, False),
-            (16, 1, 2, 2, 2, False),
-            (8, 2, 1, 3, 2, False),
-            (8, 2, 2, 3, 2, False),
-            (8, 1, 2, 4, 2, False),
-            (8, 1, 1, 4, 2, False),
-            (4, 1, 2, 7, 2, False),
-            (4, 1, 1, 8, 2, False),
-            (26, 1, 2, 1, 4, False),
-            (8, 1, 2, 3, 4, False),
-            (13, 1, 1, 2, 4, False),
-            (13, 2, 2, 1, 4, False),
+        RowSpec("staged", w, h, persistent=True, buffers=b, per_sm=n, read=r, vector=v, ctas=c)
+        for w, h, b, n, r, v, c in (
+            (26, 2, 2, 1, 2, False, 1),
+            (26, 2, 2, 1, 2, True, 1),
+            (16, 2, 1, 2, 2, False, 1),
+            (16, 1, 2, 2, 2, False, 1),
+            (8, 1, 2, 4, 2, False, 1),
+            (26, 1, 2, 1, 4, False, 1),
+            (13, 1, 1, 2, 4, False, 1),
+            (8, 1, 2, 3, 4, False, 1),
+            (26, 2, 2, 1, 2, True, 3),
+            (26, 2, 2, 1, 2, True, 5),
+            (26, 2, 2, 1, 2, False, 3),
+            (22, 2, 2, 1, 2, True, 3),
+            (26, 2, 2, 1, 2, True, 2),
+            (16, 2, 1, 2, 2, True, 4),
+            (26, 1, 2, 1, 4, False, 2),
         )
     )
     return RouteTable(
@@ -81,7 +81,7 @@ def _rows() -> RouteTable:
             *_split(False),
             Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),
             *(Route((k,), TRUE, "staged") for k in staged),
-            *(Route((RowSpec("branches", w, l, final=True, per_sm=n), RowSpec("combine", t, final=True)), TRUE, "try") for w, l, n, t in ((8, 4, 2, 16), (32, 1, 2, 16), (8, 4, 3, 16), (16, 2, 2, 8), (4, 8, 4, 16))),
+            *(Route((RowSpec("cluster", w, l, ctas=c, per_sm=n),), TRUE, "try") for w, l, c, n in ((16, 2, 8, 1), (16, 2, 4, 1), (16, 2, 4, 2), (32, 1, 4, 1), (32, 2, 4, 1))),
         ),
         SHOWN,
         opened=True,

@@ -24,18 +24,18 @@ def candidates(
     leaves = -(-n // 1024)
     # 0: long columns
     if (
-        outer * -(-(inner * item) // 512) * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and align >= 16 and item <= 16
+        outer * -(-(inner * item) // 256) * leaves <= 2147483647 and leaves >= 1
+        and outer * inner * leaves * state <= 268435456 and align >= 8 and item <= 8
         and -(-(outer * inner) // 32) <= 2147483647 and leaves >= 2
         and outer * -(-(inner * item) // 512) < sms * 2
-        and sms <= outer * -(-(inner * item) // 512) * leaves and inner * item >= 256
+        and sms <= outer * -(-(inner * item) // 256) * leaves and inner * item >= 256
     ):
         choice = Choice(
             0,
             (
-                "columns_leaves_sum_columns_ecea2a_16x8_5586ca",
-                "columns_join_sum_columns_ecea2a_0x1_2d80ed",
-            ), (outer * -(-(inner * item) // 512) * leaves, -(-(outer * inner) // 32)),
+                "columns_leaves_sum_columns_ecea2a_8x8_4851fd",
+                "columns_join_sum_columns_ecea2a_0x1_154c34",
+            ), (outer * -(-(inner * item) // 256) * leaves, -(-(outer * inner) // 32)),
             (outer * inner * leaves * state,),
         )
         yield Candidate(0.0, choice)
@@ -50,8 +50,8 @@ def candidates(
         choice = Choice(
             1,
             (
-                "columns_leaves_sum_columns_ecea2a_4x16_397fce",
-                "columns_join_sum_columns_ecea2a_0x1_2d80ed",
+                "columns_leaves_sum_columns_ecea2a_4x16_87cb1d",
+                "columns_join_sum_columns_ecea2a_0x1_154c34",
             ), (outer * -(-(inner * item) // 128) * leaves, -(-(outer * inner) // 32)),
             (outer * inner * leaves * state,),
         )
@@ -67,8 +67,8 @@ def candidates(
         choice = Choice(
             2,
             (
-                "columns_leaves_sum_columns_ecea2a_0x8_4dc061",
-                "columns_join_sum_columns_ecea2a_0x1_2d80ed",
+                "columns_leaves_sum_columns_ecea2a_0x8_3a1c60",
+                "columns_join_sum_columns_ecea2a_0x1_154c34",
             ), (pieces_outer_inner32 * leaves, -(-(outer * inner) // 32)),
             (outer * inner * leaves * state,),
         )
@@ -80,7 +80,7 @@ def candidates(
         and (sms * 16 <= outer * -(-(inner * item) // 512) or n <= 64)
     ):
         choice = Choice(
-            3, ("columns_whole_sum_columns_ecea2a_8x1_f5445f",),
+            3, ("columns_whole_sum_columns_ecea2a_8x1_9db289",),
             (outer * -(-(inner * item) // 2048) * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -91,7 +91,7 @@ def candidates(
         and sms <= outer * -(-(inner * item) // 512)
     ):
         choice = Choice(
-            4, ("columns_whole_sum_columns_ecea2a_16x8_599eca",),
+            4, ("columns_whole_sum_columns_ecea2a_16x8_1b42df",),
             (outer * -(-(inner * item) // 512) * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -99,7 +99,7 @@ def candidates(
     # 5: few short columns: a warp has two lanes
     if outer * -(-(inner * item) // 128) * 1 <= 2147483647 and align >= 4 and item <= 4:
         choice = Choice(
-            5, ("columns_whole_sum_columns_ecea2a_4x16_16df00",),
+            5, ("columns_whole_sum_columns_ecea2a_4x16_20b08e",),
             (outer * -(-(inner * item) // 128) * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -108,110 +108,14 @@ def candidates(
     # 6: columns at odd addresses
     if pieces_outer_inner256 * 1 <= 2147483647 and (sms * 16 <= pieces_outer_inner32 or n <= 64):
         choice = Choice(
-            6, ("columns_whole_sum_columns_ecea2a_0x1_fe53aa",), (pieces_outer_inner256 * 1,), (),
+            6, ("columns_whole_sum_columns_ecea2a_0x1_9850fe",), (pieces_outer_inner256 * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 7: columns at odd addresses, warps share them
     if pieces_outer_inner32 * 1 <= 2147483647:
         choice = Choice(
-            7, ("columns_whole_sum_columns_ecea2a_0x8_6b6d95",), (pieces_outer_inner32 * 1,), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 8: try
-    if (
-        outer * -(-(inner * item) // 512) * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and align >= 16 and item <= 16
-        and -(-(outer * inner) // 32) <= 2147483647
-    ):
-        choice = Choice(
-            8,
-            (
-                "columns_leaves_sum_columns_ecea2a_16x8_993d21",
-                "columns_join_sum_columns_ecea2a_0x1_2d80ed",
-            ), (outer * -(-(inner * item) // 512) * leaves, -(-(outer * inner) // 32)),
-            (outer * inner * leaves * state,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 9: try
-    if (
-        outer * -(-(inner * item) // 256) * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and align >= 8 and item <= 8
-        and -(-(outer * inner) // 32) <= 2147483647
-    ):
-        choice = Choice(
-            9,
-            (
-                "columns_leaves_sum_columns_ecea2a_8x8_5c0411",
-                "columns_join_sum_columns_ecea2a_0x1_2d80ed",
-            ), (outer * -(-(inner * item) // 256) * leaves, -(-(outer * inner) // 32)),
-            (outer * inner * leaves * state,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 10: try
-    if (
-        outer * -(-(inner * item) // 256) * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and align >= 8 and item <= 8
-        and -(-(outer * inner) // 32) <= 2147483647
-    ):
-        choice = Choice(
-            10,
-            (
-                "columns_leaves_sum_columns_ecea2a_8x8_fe8ecb",
-                "columns_join_sum_columns_ecea2a_0x1_2d80ed",
-            ), (outer * -(-(inner * item) // 256) * leaves, -(-(outer * inner) // 32)),
-            (outer * inner * leaves * state,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 11: try
-    if (
-        outer * -(-(inner * item) // 256) * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and align >= 8 and item <= 8
-        and -(-(outer * inner) // 32) <= 2147483647
-    ):
-        choice = Choice(
-            11,
-            (
-                "columns_leaves_sum_columns_ecea2a_8x4_476e8e",
-                "columns_join_sum_columns_ecea2a_0x1_2d80ed",
-            ), (outer * -(-(inner * item) // 256) * leaves, -(-(outer * inner) // 32)),
-            (outer * inner * leaves * state,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 12: try
-    if (
-        outer * -(-(inner * item) // 128) * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and align >= 4 and item <= 4
-        and -(-(outer * inner) // 32) <= 2147483647
-    ):
-        choice = Choice(
-            12,
-            (
-                "columns_leaves_sum_columns_ecea2a_4x16_dfbf8e",
-                "columns_join_sum_columns_ecea2a_0x1_2d80ed",
-            ), (outer * -(-(inner * item) // 128) * leaves, -(-(outer * inner) // 32)),
-            (outer * inner * leaves * state,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 13: try
-    if (
-        outer * -(-(inner * item) // 512) * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and align >= 16 and item <= 16
-        and -(-(outer * inner) // 32) <= 2147483647
-    ):
-        choice = Choice(
-            13,
-            (
-                "columns_leaves_sum_columns_ecea2a_16x4_d327da",
-                "columns_join_sum_columns_ecea2a_0x1_2d80ed",
-            ), (outer * -(-(inner * item) // 512) * leaves, -(-(outer * inner) // 32)),
-            (outer * inner * leaves * state,),
+            7, ("columns_whole_sum_columns_ecea2a_0x8_1edc7e",), (pieces_outer_inner32 * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

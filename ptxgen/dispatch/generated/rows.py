@@ -10,7 +10,6 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
 SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(

@@ -540,7 +540,7 @@ class RowSpec(KernelSpec):
     def grid(self) -> Expr:
         if self.persistent:
             if self.ctas > 1:  # where SMs are grouped otherwise, up to a tenth of them has no place
-                return minimum(ROWS, maximum(SMS * 9 // (10 * self.ctas), 1)) * self.ctas
+                return minimum(ROWS, maximum(SMS * (9 * self.per_sm) // (10 * self.ctas), 1)) * self.ctas
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
         if self.part in ("branches", "finish"):
             return ROWS * BRANCHES

@@ -214,7 +214,7 @@ STAGED = [r for r in TABLES["rows",].routes if r.kernels[0].part == "staged"]
 def test_ctas_walk_over_rows_in_shared_memory(route, name):
     """Rows that begin at any address, within wider ones of NaN, and weights off 16 bytes."""
     unit = 8 if route.kernels[0].vector else 1
-    m, n, step = 5 * route.kernels[0].per_sm + 1, 1043 // unit * unit, 1052 + 5 % unit
+    m, n, step = 3 * route.kernels[0].per_sm + 1, 1043 // unit * unit, 1052 + 5 % unit
     given = arrays(name, (m, n), bfloat16)
     row = TABLE[name]
     dtypes = {a: "i64" if a in row.integers else "bf16" for a in row.arrays}

@@ -358,7 +358,9 @@ class RowSpec(KernelSpec):
     """A kernel of an operation over rows.
 
     ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
-    (``ctas`` CTAs have one so, and tell each other their leaves' sums) or "streamed" (a CTA has a
+    (``ctas`` CTAs have one so, and tell each other their leaves' sums), "staged" (as these, but
+    CTAs walk over rows, and copy the next one to shared memory while they compute; ``buffers``
+    rows of ``read`` bytes an element find room there) or "streamed" (a CTA has a
     row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
     several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
     "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
@@ -539,8 +541,9 @@ class RowSpec(KernelSpec):
     @property
     def grid(self) -> Expr:
         if self.persistent:
-            if self.ctas > 1:  # where SMs are grouped otherwise, up to a tenth of them has no place
-                return minimum(ROWS, maximum(SMS * (9 * self.per_sm) // (10 * self.ctas), 1)) * self.ctas
+            if self.ctas > 1:  # groups of SMs leave up to a tenth of them without a whole cluster
+                most = maximum(SMS * (9 * self.per_sm) // (10 * self.ctas), 1)
+                return minimum(ROWS, most) * self.ctas
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
         if self.part in ("branches", "finish"):
             return ROWS * BRANCHES

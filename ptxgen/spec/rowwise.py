@@ -417,8 +417,10 @@ class RowSpec(KernelSpec):
         short = self.lanes < LANES or self.pieces < LEAF // (LANES * GROUP)
         alone = self.warps == self.leaves == self.ctas == 1 and self.part == "held"
         check(alone or not short, name, "warps of a short row", self.warps, 1)
-        several = self.ctas > 1 if self.part != "staged" else self.part == "cluster"
-        check((self.part == "cluster") == several, name, "CTAs of a row", self.ctas, 1)
+        staged = self.part == "staged"
+        check(staged or (self.part == "cluster") == (self.ctas > 1), name, "CTAs", self.ctas, 1)
+        check(self.persistent or not staged, name, "persistent", self.persistent, True)
+        check(self.buffers in (1, 2), name, "buffers", self.buffers, (1, 2))
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         branch = self.part in ("streamed", "branches", "finish")
         whole = not branch or self.warps * self.leaves == BRANCH

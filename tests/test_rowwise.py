@@ -20,7 +20,8 @@ from ptxgen.ops.rowwise import OPS, run
 from ptxgen.reference.rowops import compute
 from ptxgen.reference.rowwise import reduce
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec.rowwise import Plan, held, way
+from ptxgen.spec.rowwise import READ_MAX, Plan, held, reads, way
+from ptxgen.tiles import TABLES
 
 SEED = 77
 SOFTMAX = "softmax x=bf16 > bf16"
@@ -205,6 +206,42 @@ def test_a_rows_bits_depend_on_that_row_alone():
     assert (call("softmax", [wider]) == everything).all()
 
 
+STAGED = [r for r in TABLES["rows",].routes if r.kernels[0].part == "staged"]
+
+
+@pytest.mark.parametrize("name", ["softmax", "add_rms_norm", "cross_entropy"])
+@pytest.mark.parametrize("route", STAGED, ids=lambda r: r.kernels[0].label)
+def test_ctas_walk_over_rows_in_shared_memory(route, name):
+    """Rows that begin at any address, within wider ones of NaN, and weights off 16 bytes."""
+    unit = 8 if route.kernels[0].vector else 1
+    m, n, step = 3 * route.kernels[0].per_sm + 1, 1043 // unit * unit, 1052 + 5 % unit
+    given = arrays(name, (m, n), bfloat16)
+    row = TABLE[name]
+    dtypes = {a: "i64" if a in row.integers else "bf16" for a in row.arrays}
+    numbers = row.given({a: o.default for a, o in row.numbers.items()})
+    kernel = route.of(row.variant(dtypes, row.outputs("bf16"), numbers))
+    if reads(kernel.kernels[0].variant) > kernel.kernels[0].read:
+        pytest.skip(f"{name} reads more of an element")
+    expected = compute(name, *given)
+    for i, of in enumerate(row.arrays.values()):
+        if of == "element":
+            wide = np.full((m, step), np.nan, bfloat16)[:, unit : unit + n]
+        elif of == "column":
+            wide = np.full(n + 8, np.nan, bfloat16)[unit : unit + n]
+        else:
+            continue
+        wide[...] = given[i]
+        given[i] = wide
+    few = CpuDevice()
+    few.sms = 1
+    with ptxgen.use_device(few):
+        options = (o.default for o in row.signature.options.values())
+        got = run(name)(*given, *[None] * len(row.results), None, (*options, kernel.name))
+    pairs = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
+    for one, other in pairs:
+        same_bits(one, other, seed=SEED, spec=kernel.name, what=f"{name} {m} x {n}")
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "text"),
     [
@@ -242,6 +279,8 @@ def test_formulas_are_cut_at_their_reductions():
     norm = Plan(formula("rms_norm_backward dy=bf16 x=bf16 weight=bf16 eps=f32 > bf16 f32"), True)
     assert [len(s.reductions) for s in norm.stages] == [2], "both sums in one stage"
     assert held(SOFTMAX) == 4 and way(SOFTMAX) == 2 and way("sum x=bf16 > bf16") == 1
+    assert reads(SOFTMAX) == 2 and reads("softmax_backward dy=bf16 y=bf16 > bf16") == 4
+    assert reads("softmax x=bf16 > f32") == READ_MAX, "results do not fit where elements were"
 
 
 def test_one_logit_of_a_loss_is_picked():

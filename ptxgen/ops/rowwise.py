@@ -17,7 +17,7 @@ from ptxgen.ops.run import Caller, caller
 from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous, leading
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
-from ptxgen.spec.rowwise import held, way
+from ptxgen.spec.rowwise import held, reads, way
 from ptxgen.tiles.lazy import Lazy
 from ptxgen.tiles.rowwise import KEY
 
@@ -162,6 +162,7 @@ def _problem(
         ("COLS", max(width, 1)),  # kernels of one column serve none
         ("VECTOR", int(vector)),
         ("HELD", held(variant)),
+        ("READ", reads(variant)),
         ("WAY", way(variant)),
     )
     pointers = (*row.arrays, *row.results)

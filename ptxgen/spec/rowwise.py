@@ -5,6 +5,8 @@
 ``VECTOR``         1 if all rows begin at multiples of 16 bytes and have whole
                    groups of 8 elements
 ``HELD``           bytes of an element that a kernel which holds rows keeps
+``READ``           bytes of an element that are read, of all arrays; 64 if results do not fit
+                   where arrays were
 ``WAY``            1 if there is one stage, and no result for elements; 0 if there
                    are more than two, or more reductions than are handed on
 ``LEAVES``         ceil(COLS / LEAF), of the contract; ``BRANCHES`` likewise
@@ -25,7 +27,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, maximum, minimum, var
 from ptxgen.numerics import rowops, rowwise
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.formula import STORED, Formula, Input, Node, Output
@@ -37,12 +39,15 @@ from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, K
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
-BRANCHES = var("BRANCHES")
+BRANCHES, READ = var("BRANCHES"), var("READ")
 LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
 HANDED = 4
 """Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
 HOLDS = (2, 4, 8, 16, 32)
 """What HELD may be."""
+
+READ_MAX = 64
+"""What READ may be, at most."""
 
 SPACE = Space(
     "rows by formula",
@@ -51,6 +56,7 @@ SPACE = Space(
         ("COLS", SIZE),
         ("VECTOR", OneOf((0, 1))),
         ("HELD", OneOf(HOLDS)),
+        ("READ", Between(1, READ_MAX)),
         ("WAY", OneOf((0, 1, 2))),
         ("SMS", Between(1, SMS_MAX)),
     ),
@@ -325,7 +331,25 @@ def held(variant: str) -> int:
     return plan(variant, True).held
 
 
-PARTS = ("held", "cluster", "streamed", "branches", "combine", "finish")
+def _in_place(found: Plan) -> bool:
+    """Whether there is one value to keep of elements, of f32, which are not read any more then."""
+    made = next((i for i, s in enumerate(found.stages) if s.kept), None)
+    if made is None or [n.type for n in found.kept] != ["f32"]:
+        return False
+    later = found.all_stages[made + 1 :]
+    return not any(i.kind == "element" for s in later for i in s.reads)
+
+
+@cache
+def reads(variant: str) -> int:
+    """READ of a variant."""
+    found = plan(variant, False)
+    sizes, made = ([BYTES[x.dtype] for x in a] for a in (found.elements, found.element_outputs))
+    fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
+    return sum(sizes) if fits else READ_MAX
+
+
+PARTS = ("held", "cluster", "staged", "streamed", "branches", "combine", "finish")
 SPLIT = ("branches", "combine", "finish")
 
 
@@ -334,7 +358,9 @@ class RowSpec(KernelSpec):
     """A kernel of an operation over rows.
 
     ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
-    (``ctas`` CTAs have one so, and tell each other their leaves' sums) or "streamed" (a CTA has a
+    (``ctas`` CTAs have one so, and tell each other their leaves' sums), "staged" (as these, but
+    CTAs walk over rows, and copy the next one to shared memory while they compute; ``buffers``
+    rows of ``read`` bytes an element find room there) or "streamed" (a CTA has a
     row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
     several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
     "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
@@ -355,6 +381,8 @@ class RowSpec(KernelSpec):
     vector: bool = True
     persistent: bool = False
     per_sm: int = 1
+    buffers: int = 1
+    read: int = 2
     stage: int = 0
     final: bool = False
     variant: str = "softmax x=bf16 > bf16"
@@ -374,6 +402,8 @@ class RowSpec(KernelSpec):
         "vector": "whether elements travel by 16 bytes",
         "persistent": "whether CTAs walk over rows",
         "per_sm": "CTAs of an SM that registers are left for",
+        "buffers": "rows that there is shared memory for",
+        "read": "bytes of an element that there is shared memory for",
         "stage": "which stage, of those of several launches",
         "final": "whether it is of the last stage that there can be",
         "variant": "what is computed, of which dtypes",
@@ -387,7 +417,10 @@ class RowSpec(KernelSpec):
         short = self.lanes < LANES or self.pieces < LEAF // (LANES * GROUP)
         alone = self.warps == self.leaves == self.ctas == 1 and self.part == "held"
         check(alone or not short, name, "warps of a short row", self.warps, 1)
-        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
+        staged = self.part == "staged"
+        check(staged or (self.part == "cluster") == (self.ctas > 1), name, "CTAs", self.ctas, 1)
+        check(self.persistent or not staged, name, "persistent", self.persistent, True)
+        check(self.buffers in (1, 2), name, "buffers", self.buffers, (1, 2))
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         branch = self.part in ("streamed", "branches", "finish")
         whole = not branch or self.warps * self.leaves == BRANCH
@@ -406,7 +439,7 @@ class RowSpec(KernelSpec):
     @property
     def min_arch(self) -> str:
         """See :attr:`KernelSpec.min_arch`."""
-        return "sm_90" if self.part == "cluster" else "sm_80"
+        return "sm_90" if self.ctas > 1 else "sm_80"
 
     def of(self, dtype: Hashable) -> Self:
         """The same kernel for another variant."""
@@ -425,7 +458,9 @@ class RowSpec(KernelSpec):
 
     @property
     def shared_bytes(self) -> int:
-        return 0
+        if self.part != "staged":
+            return 0
+        return self.buffers * self.warps * self.read * (self.leaves * LEAF + 16)
 
     @property
     def capacity(self) -> int:
@@ -435,7 +470,15 @@ class RowSpec(KernelSpec):
     @cached_property
     def plan(self) -> Plan:
         """The formula's stages."""
+        if self.part == "staged":
+            found = plan(self.variant, True)
+            return found if self.leaves == 1 or _in_place(found) else plan(self.variant, False)
         return plan(self.variant, self.part in ("held", "cluster"))
+
+    @property
+    def in_place(self) -> bool:
+        """Whether a warp's first leaf keeps values where its elements were."""
+        return self.part == "staged" and self.leaves == 2 and bool(self.plan.kept)
 
     @property
     def earlier(self) -> list[Stage]:
@@ -480,7 +523,7 @@ class RowSpec(KernelSpec):
                 "HANDED": HANDED,
                 "WIDEST": max((BYTES[o.dtype] for o in self.plan.element_outputs), default=0),
                 "PACKED": PACKED,
-                "packs": lambda r: self.vector and r.packed is not None,
+                "packs": lambda r: (self.vector or self.part == "staged") and r.packed is not None,
                 "halves": _halves,
             }
         )
@@ -500,6 +543,9 @@ class RowSpec(KernelSpec):
     @property
     def grid(self) -> Expr:
         if self.persistent:
+            if self.ctas > 1:  # groups of SMs leave up to a tenth of them without a whole cluster
+                most = maximum(SMS * (9 * self.per_sm) // (10 * self.ctas), 1)
+                return minimum(ROWS, most) * self.ctas
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
         if self.part in ("branches", "finish"):
             return ROWS * BRANCHES
@@ -512,8 +558,10 @@ class RowSpec(KernelSpec):
         found = []
         if self.vector and self.part != "combine":
             found.append(VECTOR.eq(1))
-        if self.part in ("held", "cluster"):
+        if self.part in ("held", "cluster", "staged"):
             found.append(COLS <= self.capacity)
+        if self.part == "staged":
+            found.append(READ <= self.read)
         if self.part in SPLIT:
             found.append(WAY.eq(1) if self.final and self.stage == 0 else WAY >= 1)
             found += [size <= WORKSPACE_MAX for size in self.scratch.values()]
@@ -524,7 +572,7 @@ class RowSpec(KernelSpec):
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         found = [("blockIdx.x * ROWS + warp, row + gridDim.x", ROWS + self.grid * self.rows)]
-        chunk = self.capacity if self.part in ("held", "cluster") else BRANCH * LEAF
+        chunk = self.capacity if self.part in ("held", "cluster", "staged") else BRANCH * LEAF
         found.append(("first element of a chunk, and all of it", COLS + 2 * chunk))
         return tuple((text, value, INDEX_MAX) for text, value in found)
 

@@ -26,14 +26,15 @@ def _columns() -> RouteTable:
         return (ColumnsSpec("whole", width, share, warps, dtype=variants[0]),)
 
     wide = OUTER * ceil_div(INNER * ITEM, 512)
+    halves = OUTER * ceil_div(INNER * ITEM, 256)
     narrow = OUTER * ceil_div(INNER, 32)
     several = LEAVES >= 2
     return RouteTable(
         SPACE,
         (
             Route(
-                split(16, 8),
-                several & (wide < SMS * 2) & (wide * LEAVES >= SMS) & (INNER * ITEM >= 256),
+                split(8, 8),
+                several & (wide < SMS * 2) & (halves * LEAVES >= SMS) & (INNER * ITEM >= 256),
                 "long columns",
             ),
             Route(split(4, 16), several & (wide < SMS * 2), "few long columns"),

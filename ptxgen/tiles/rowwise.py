@@ -7,12 +7,12 @@ for every stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.rowwise import HELD, LEAVES, ROWS, SMS, SPACE, RowSpec
+from ptxgen.spec.rowwise import COLS, HELD, LEAVES, ROWS, SMS, SPACE, WAY, RowSpec
 
 KEY: Key = ("rows",)
 SHOWN = ("softmax x=bf16 > bf16",)
@@ -23,13 +23,21 @@ def _split(vector: bool) -> tuple[Route, ...]:
     """All CTAs have some of a row: one stage by two launches, whatever else by five."""
     few = (ROWS * 2 <= SMS) & (LEAVES > 128)
     sums = [RowSpec("branches", 16, 2, vector=vector, stage=stage) for stage in (0, 1)]
-    once = replace(sums[0], final=True), RowSpec("combine", 16, final=True)
+    alone = replace(sums[0], final=True)
+    if vector:
+        alone = replace(alone, warps=32, leaves=1, per_sm=2)
+    once = alone, RowSpec("combine", 16, final=True)
     added = RowSpec("combine", 16), RowSpec("combine", 16, stage=1, final=True)
     steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", 16, 2, vector=vector)
     return (
         Route(once, few, "few very long rows: branches on all SMs, then their sum"),
         Route(steps, few, "few very long rows, stage by stage, on all SMs"),
     )
+
+
+def _odd(*kernels: RowSpec) -> Iterator[RowSpec]:
+    """Those for rows off 16 bytes."""
+    return (replace(k, vector=False) for k in kernels)
 
 
 def _rows() -> RouteTable:
@@ -43,21 +51,32 @@ def _rows() -> RouteTable:
     large = (RowSpec("held", 8, 2, per_sm=3), RowSpec("held", 16, 2, per_sm=2))
     wide = RowSpec("held", 16)
     long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
-    odd = (RowSpec("held", rows=4), *middle[1:], RowSpec("cluster", 8, ctas=8), long[1])
+    short_odd = RowSpec("held", rows=4), middle[1]
+    odd = (middle[2], RowSpec("cluster", 8, ctas=8), long[1])
+    aside = RowSpec("staged", 26, 2, persistent=True, buffers=2)
+    asides = (
+        replace(aside, warps=8, leaves=1, read=4, per_sm=3),
+        replace(aside, warps=13, leaves=1, read=4, per_sm=2, buffers=1),
+        replace(aside, leaves=1, read=4),
+        aside,
+    )
+    several = (HELD <= 4) & ((COLS > middle[2].capacity) | (HELD <= 2) & WAY.eq(1))
     return RouteTable(
         SPACE,
         (
             *(Route((k,), HELD <= 16, "short rows: a warp a row, or half of one") for k in short),
-            *(Route((k,), HELD <= 8, "a CTA a row, held in registers") for k in middle),
-            *(Route((k,), HELD <= 4, "a CTA a row, several on an SM") for k in large),
+            *(Route((k,), HELD <= 8, "a CTA a row, held in registers") for k in middle[:2]),
+            Route((large[0],), several, "a CTA a row, several on an SM"),
+            Route((middle[2],), HELD <= 8, "a CTA a row, held in registers"),
+            Route((large[1],), HELD <= 4, "a CTA a row, several on an SM"),
             Route((wide,), HELD <= 8, "a CTA a row, held in registers"),
+            Route((aside,), HELD <= 4, "a CTA walks over rows, by way of shared memory"),
             *(Route((k,), HELD <= 8, "long rows: a cluster a row") for k in long),
             *_split(True),
             Route((RowSpec("streamed", 16, 2),), TRUE, "any length: a CTA a row, stage by stage"),
-            *(
-                Route((replace(k, vector=False),), HELD <= 8, "rows off 16 bytes, held so too")
-                for k in odd
-            ),
+            *(Route((k,), HELD <= 8, "short rows off 16 bytes") for k in _odd(*short_odd)),
+            *(Route((k,), HELD <= 4, "others, by way of shared memory") for k in _odd(*asides)),
+            *(Route((k,), HELD <= 8, "rows off 16 bytes, held so too") for k in _odd(*odd)),
             *_split(False),
             Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),
         ),

@@ -24,18 +24,18 @@ def candidates(
     leaves = -(-n // 1024)
     # 0: long columns
     if (
-        outer * -(-(inner * item) // 512) * leaves <= 2147483647 and leaves >= 1
-        and outer * inner * leaves * state <= 268435456 and align >= 16 and item <= 16
+        outer * -(-(inner * item) // 256) * leaves <= 2147483647 and leaves >= 1
+        and outer * inner * leaves * state <= 268435456 and align >= 8 and item <= 8
         and -(-(outer * inner) // 32) <= 2147483647 and leaves >= 2
         and outer * -(-(inner * item) // 512) < sms * 2
-        and sms <= outer * -(-(inner * item) // 512) * leaves and inner * item >= 256
+        and sms <= outer * -(-(inner * item) // 256) * leaves and inner * item >= 256
     ):
         choice = Choice(
             0,
             (
-                "columns_leaves_sum_columns_ecea2a_16x8_1b13d6",
+                "columns_leaves_sum_columns_ecea2a_8x8_4851fd",
                 "columns_join_sum_columns_ecea2a_0x1_154c34",
-            ), (outer * -(-(inner * item) // 512) * leaves, -(-(outer * inner) // 32)),
+            ), (outer * -(-(inner * item) // 256) * leaves, -(-(outer * inner) // 32)),
             (outer * inner * leaves * state,),
         )
         yield Candidate(0.0, choice)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.replay import remembered
 from ptxgen.runtime.arrays import framework_of
 
 _copy = Pointwise(lambda x: x, "copy")
@@ -63,6 +64,7 @@ def contiguous(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     return _copy(x, out=out, stream=stream)
 
 
+@remembered("*arrays")
 def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
     """The arrays one behind the other along ``axis``: one pass, a launch an array.
 
@@ -157,6 +159,12 @@ def rope(
     """
     if _turn._traced() or (framework_of(x) == "torch" and out is None and _recorded(x)):
         return sys.modules["torch"].ops.ptxgen.rope(x, cos, sin, interleaved)
+    return _turned(x, cos, sin, interleaved=interleaved, out=out, stream=stream)
+
+
+@remembered("x", "cos", "sin")
+def _turned(x: Any, cos: Any, sin: Any, *, interleaved: bool, out: Any, stream: Any) -> Any:
+    """What :func:`rope` computes."""
     _axis("x", x, -1)
     _axis("cos", cos, -1)
     half, width = max(cos.shape[-1], sin.shape[-1]), x.shape[-1]

@@ -12,6 +12,7 @@ from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics import moves
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.ops.op import Op, Options, Question, Result
+from ptxgen.ops.replay import remembered
 from ptxgen.ops.run import caller
 from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous
 from ptxgen.runtime.arrays import ArrayView, framework_of
@@ -367,6 +368,7 @@ def _checked(name: str, indices: Any, size: int, check: bool) -> None:
         raise IndexRangeError(f"{name} has an index {wrong}; takes 0 .. {size - 1}")
 
 
+@remembered("weight", "indices")
 def embedding(
     weight: Any,
     indices: Any,
@@ -394,6 +396,7 @@ def embedding(
     return CALLS["embedding"](weight, indices, out, stream, (padding_idx, kernel))
 
 
+@remembered("x", "indices")
 def gather(
     x: Any,
     indices: Any,
@@ -421,6 +424,7 @@ def gather(
     return found.reshape(shape[:axis] + tuple(indices.shape) + shape[axis + 1 :])
 
 
+@remembered("dy", "indices")
 def embedding_backward(
     dy: Any,
     indices: Any,
@@ -449,6 +453,7 @@ def embedding_backward(
     return CALLS["embedding_backward"](dy, indices, out, stream, (rows, padding_idx, kernel))
 
 
+@remembered("x", "indices", "source")
 def index_add(
     x: Any,
     indices: Any,

@@ -23,11 +23,13 @@ from typing import Any
 
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.ops.columns import reduce_columns
+from ptxgen.ops.replay import remembered
 from ptxgen.ops.rowwise import run
 
 Axis = int | Sequence[int] | None
 
 
+@remembered("x", lists=("axis",))
 def sum(
     x: Any,
     axis: Axis = None,
@@ -42,6 +44,7 @@ def sum(
     return _reduced("sum", x, axis, keepdims, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def prod(
     x: Any,
     axis: Axis = None,
@@ -56,6 +59,7 @@ def prod(
     return _reduced("prod", x, axis, keepdims, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def mean(
     x: Any,
     axis: Axis = None,
@@ -70,6 +74,7 @@ def mean(
     return _reduced("mean", x, axis, keepdims, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def amax(
     x: Any,
     axis: Axis = None,
@@ -84,6 +89,7 @@ def amax(
     return _reduced("amax", x, axis, keepdims, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def amin(
     x: Any,
     axis: Axis = None,
@@ -98,6 +104,7 @@ def amin(
     return _reduced("amin", x, axis, keepdims, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def argmax(
     x: Any,
     axis: int | None = None,
@@ -114,6 +121,7 @@ def argmax(
     return _reduced("argmax", x, axis, keepdims, out, stream, (kernel,))
 
 
+@remembered("x", lists=("axis",))
 def argmin(
     x: Any,
     axis: int | None = None,
@@ -130,6 +138,7 @@ def argmin(
     return _reduced("argmin", x, axis, keepdims, out, stream, (kernel,))
 
 
+@remembered("x", lists=("axis",))
 def var(
     x: Any,
     axis: Axis = None,
@@ -145,6 +154,7 @@ def var(
     return _reduced("var", x, axis, keepdims, out, stream, (float(correction), out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def std(
     x: Any,
     axis: Axis = None,
@@ -160,6 +170,7 @@ def std(
     return _reduced("std", x, axis, keepdims, out, stream, (float(correction), out_dtype, kernel))
 
 
+@remembered("x")
 def softmax(
     x: Any,
     axis: int = -1,
@@ -176,6 +187,7 @@ def softmax(
     return _elementwise("softmax", (x,), axis, out, stream, (out_dtype, kernel))
 
 
+@remembered("x")
 def log_softmax(
     x: Any,
     axis: int = -1,
@@ -192,6 +204,7 @@ def log_softmax(
     return _elementwise("log_softmax", (x,), axis, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", "target")
 def cross_entropy(
     x: Any,
     target: Any,
@@ -228,6 +241,7 @@ def cross_entropy(
     )
 
 
+@remembered("x", "weight", "residual")
 def rms_norm(
     x: Any,
     weight: Any = None,
@@ -250,6 +264,7 @@ def rms_norm(
     return run("add_rms_norm")(x, residual, weight, *_pair(out), stream, how)
 
 
+@remembered("x", "weight", "bias", "residual")
 def layer_norm(
     x: Any,
     weight: Any = None,

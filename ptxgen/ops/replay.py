@@ -32,7 +32,7 @@ OPTIONAL: set[type] = {type(None)}
 _VIEWS = frozenset(
     (
         *("__get__", "__getitem__", "contiguous", "expand", "flatten", "movedim", "narrow"),
-        *("permute", "reshape", "squeeze", "swapaxes", "transpose", "unsqueeze", "view"),
+        *("permute", "reshape", "squeeze", "swapaxes", "to", "transpose", "unsqueeze", "view"),
     )
 )
 """Methods of tensors that return a view; where one returns a copy, that is seen by its memory."""
@@ -44,6 +44,8 @@ _FACTS = frozenset(
 )
 """Those that say how a tensor lies, not what is in it."""
 
+NEEDED: Any = inspect.Parameter.empty
+"""The default of a parameter that has none."""
 Plan = Callable[..., Any]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -150,10 +152,16 @@ class Recorder:
                 direct[n] = result.plain
                 returned.append(f"t{n}")
             else:
-                lie = tuple(result.plain.shape), result.plain.stride(), result.plain.storage_offset()
+                lie = (
+                    tuple(result.plain.shape),
+                    result.plain.stride(),
+                    result.plain.storage_offset(),
+                )
                 returned.append(f"t{n}.as_strided{lie!r}")
         there: set[int] = set()
-        used = [{int(s[1:].split(" ")[0]) for s in sources if s != "0"} for _, sources in self.steps]
+        used = [
+            {int(s[1:].split(" ")[0]) for s in sources if s != "0"} for _, sources in self.steps
+        ]
         kept = {r.number for r in parts}
         for i, (fire, sources) in enumerate(self.steps):
             for n in sorted(used[i] - there):
@@ -186,7 +194,9 @@ class Recorder:
         base = self.bases[found.number]
         if base.shape == found.plain.shape and base.stride() == found.plain.stride():
             return base
-        return base.as_strided(found.plain.shape, found.plain.stride(), found.plain.storage_offset())
+        return base.as_strided(
+            found.plain.shape, found.plain.stride(), found.plain.storage_offset()
+        )
 
 
 def recorder_of(operands: Iterable[Any]) -> Recorder | None:
@@ -285,17 +295,17 @@ class Parameter:
 
     name: str
     kind: str
-    default: Any = inspect.Parameter.empty
+    default: Any = NEEDED
     keyword: bool = False
 
 
 def front(
     parameters: Sequence[Parameter],
-    function: Callable[..., Any],
     missed: Callable[..., Any],
     *,
     autograd: bool = True,
     before: Sequence[str] = (),
+    checks: Sequence[str] = (),
     keyed: Sequence[str] = (),
     hit: Sequence[str] = (),
     names: dict[str, Any] | None = None,
@@ -305,8 +315,8 @@ def front(
     Where there is none ``missed`` is called with a function of which it may have the call followed
     (``None`` where that cannot be), and all arguments, positional ones first. ``autograd``: plain
     tensors that need gradients have no plans. ``before``, ``hit``: lines at the beginning, and
-    before a plan is carried out; ``keyed``: expressions in the key besides; ``names``: what they
-    speak of.
+    before a plan is carried out; ``checks``: without which there is none; ``keyed``: expressions in
+    the key besides; ``names``: what they speak of.
     """
     memo: dict[tuple[Any, ...], Plan | None] = {}
 
@@ -330,7 +340,7 @@ def front(
     for i, p in enumerate(parameters):
         if p.keyword and not any(h == "*" for h in heads):
             heads.append("*")
-        if p.default is inspect.Parameter.empty:
+        if p.default is NEEDED:
             heads.append(p.name)
         else:
             namespace[f"default{i}"] = p.default
@@ -338,7 +348,7 @@ def front(
     arrays = [p.name for p in parameters if p.kind == "array"]
     optional = [p.name for p in parameters if p.kind == "optional"]
     several = [p.name for p in parameters if p.kind == "arrays"]
-    checks = [f"type({n}) in tensors" for n in arrays]
+    checks = [*checks, *(f"type({n}) in tensors" for n in arrays)]
     checks += [f"type({n}) in optional" for n in optional]
     checks += [f"type({n}) in many and all([type(x) in tensors for x in {n}])" for n in several]
     checks += [f"{p.name} is None" for p in parameters if p.kind == "none"]
@@ -391,7 +401,7 @@ def front(
         f"            return missed(follow(key), {', '.join(passed)})",
         f"    return missed(None, {', '.join(passed)})",
     ]
-    exec(compile("\n".join(lines) + "\n", f"<plans of {function.__name__}>", "exec"), namespace)
+    exec(compile("\n".join(lines) + "\n", f"<plans>", "exec"), namespace)
     made: Callable[..., Any] = namespace["call"]
     return made
 
@@ -420,7 +430,7 @@ def remembered(*arrays: str, lists: tuple[str, ...] = ()) -> Callable[[_F], _F]:
         def missed(follow: Callable[..., Any] | None, *args: Any, **named: Any) -> Any:
             return function(*args, **named) if follow is None else follow(function, *args, **named)
 
-        return cast(_F, functools.update_wrapper(front(parameters, function, missed), function))
+        return cast(_F, functools.update_wrapper(front(parameters, missed), function))
 
     return make
 
@@ -456,6 +466,7 @@ def followed(
     try:
         found = function(*values[: len(args)], **dict(zip(named, values[len(args) :], strict=True)))
     except Exception:
+        remember(memo, key, None)
         return function(*args, **named)  # which raises it of the caller's own tensors
     remember(memo, key, recorder.plan(found, count))
     return recorder.given_back(found)

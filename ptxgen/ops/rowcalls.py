@@ -25,6 +25,7 @@ from ptxgen.errors import OptionError, ShapeError
 from ptxgen.ops.columns import reduce_columns
 from ptxgen.ops.replay import remembered
 from ptxgen.ops.rowwise import run
+from ptxgen.runtime import framework_of
 
 Axis = int | Sequence[int] | None
 
@@ -329,7 +330,10 @@ def _last(x: Any, axes: tuple[int, ...], stream: Any) -> Any:
             "pass a contiguous array with these dimensions at the end, or leave stream= away"
         )
     turned = x if order == tuple(range(rank)) else _permuted(x, order)
-    return turned.reshape(shape)
+    found = turned.reshape(shape)
+    if framework_of(x) == "torch" and shape[-1] > 1 and found.stride(-1) != 1:
+        return found.contiguous()
+    return found
 
 
 def _permuted(x: Any, order: tuple[int, ...]) -> Any:

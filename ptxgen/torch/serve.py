@@ -6,6 +6,7 @@ is not touched and costs nothing. The overrides are the process's: one set for a
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import warnings
@@ -19,6 +20,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ptxgen.errors import DtypeError, PtxgenError, UnservedError
+from ptxgen.ops.replay import NEEDED, Parameter, front
 from ptxgen.torch.aten import ALONE, COMPOSED, SERVED, Serve
 from ptxgen.torch.module import _checked
 from ptxgen.torch.unserved import overload, reason
@@ -217,8 +219,8 @@ class _Overrides:
                 warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
                 for device in DEVICES:
                     for op, key, made in _planned(device.upper()):
-                        kernel = made(self.blocks, get(op, key))
-                        library.impl(op, kernel, key, with_keyset=True)
+                        kernel = made(self.blocks, _original(get(op, key), key))
+                        library.impl(op, kernel, key)
                         self.seen.add(op)
             stance = torch.compiler.set_stance("force_eager")
         except BaseException:
@@ -236,6 +238,15 @@ class _Overrides:
 
 
 _overrides = _Overrides()
+
+
+def _original(kernel: Any, key: str) -> Callable[..., Any]:
+    """PyTorch's own kernel. It is told the key that it stands under: to be told by each call which
+    keys there are costs a quarter of a microsecond.
+    """
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+    return functools.partial(kernel.call_boxed, keys)
+
 
 Make = Callable[[list[batch_invariant], Any], Callable[..., Any]]
 
@@ -255,7 +266,7 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     runs = torch._C._dispatch_has_computed_kernel_for_dispatch_key
     rows = {overload(f"aten::{name}"): serve for name, serve in SERVED.items()}
-    forms = {**rows, **dict(_forms(rows))}
+    forms, planned = {**rows, **dict(_forms(rows))}, set(rows)
     del rows
     composed = {overload(f"aten::{name}"): serve for name, serve in COMPOSED.items()}
     for op, serve in composed.items():
@@ -269,7 +280,7 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
             continue
         if op in forms:
             if has(name, key) or (runs(name, key) and not has(name, "CompositeImplicitAutograd")):
-                yield op, key, _serving(op, forms[op])
+                yield op, key, _serving(op, forms[op], op in planned)
         elif has(name, key) and reason(op) is None:
             yield op, key, _unknown(op)
 
@@ -330,22 +341,25 @@ def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     )
 
 
-def _serving(op: Any, serve: Serve) -> Make:
+def _serving(op: Any, serve: Serve, planned: bool) -> Make:
+    """``planned``: what it launches is remembered (:mod:`ptxgen.ops.replay`)."""
+    parameters = _parameters(op) if planned else None
     name, qualified = op.overloadpacket.__name__, str(op)
     enabled, switch = torch.is_grad_enabled, torch._C._set_grad_enabled
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        call = original.call_boxed
-
-        def kernel(keys: Any, *args: Any, **options: Any) -> Any:
+        def serving(follow: Any, *args: Any, **options: Any) -> Any:
             if not blocks:
-                return call(keys, *args, **options)
+                return original(*args, **options)
             block = blocks[-1]
             recording = enabled()
             if recording:  # autograd has been here
                 switch(False)
             try:
-                found = serve(block.tier, *args, **options)
+                compute = functools.partial(serve, block.tier)
+                if follow is not None:
+                    compute = functools.partial(follow, compute)
+                found = compute(*args, **options)
             except DtypeError:
                 found = NotImplemented
             finally:
@@ -356,28 +370,63 @@ def _serving(op: Any, serve: Serve) -> Make:
                     block.free[name] += 1
                 else:
                     block._meet(qualified)
-                return call(keys, *args, **options)
+                return original(*args, **options)
             counts = block.served
             counts[name] = counts.get(name, 0) + 1  # quicker than a Counter's own +=
             return found
 
-        return kernel
+        if parameters is None:
+            return functools.partial(serving, None)
+        return front(
+            parameters,
+            serving,
+            autograd=False,  # has been here
+            before=("block = blocks[-1] if blocks else None",),
+            checks=("block is not None",),
+            keyed=("block.tier",),
+            hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
+            names={"blocks": blocks, "name": name},
+        )
 
     return make
+
+
+def _parameters(op: Any) -> list[Parameter] | None:
+    """The arguments of an operator whose calls can be remembered; None if there are others."""
+    found = []
+    for i, argument in enumerate(op._schema.arguments):
+        kind = _KINDS.get(str(argument.type))
+        if kind is None:
+            return None
+        name = argument.name if argument.kwarg_only else f"a{i}"
+        default = argument.default_value if argument.has_default_value() else NEEDED
+        found.append(Parameter(name, kind, default, argument.kwarg_only))
+    return found
+
+
+_KINDS = {
+    "Tensor": "array",
+    "Optional[Tensor]": "optional",
+    **dict.fromkeys(("List[int]", "List[bool]", "Optional[List[int]]"), "list"),
+    **dict.fromkeys(("int", "bool", "float", "number"), "value"),
+    **dict.fromkeys(("Optional[int]", "Optional[bool]", "Optional[float]"), "value"),
+    **dict.fromkeys(("Optional[number]", "str", "Optional[str]"), "value"),
+}
+"""How :mod:`ptxgen.ops.replay` takes arguments of a type."""
 
 
 def _composed(op: Any, serve: Serve) -> Make:
     name, qualified = op.overloadpacket.__name__, str(op)
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def kernel(keys: Any, *args: Any, **options: Any) -> Any:
+        def kernel(*args: Any, **options: Any) -> Any:
             if not blocks:
-                return original.call_boxed(keys, *args, **options)
+                return original(*args, **options)
             block = blocks[-1]
             found = serve(block.tier, *args, **options)
             if found is NotImplemented:
                 block._meet(qualified)
-                return original.call_boxed(keys, *args, **options)
+                return original(*args, **options)
             block.served[name] += 1
             return found
 
@@ -390,13 +439,13 @@ def _unknown(op: Any) -> Make:
     name, qualified = op.overloadpacket.__name__, str(op)
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def kernel(keys: Any, *args: Any, **options: Any) -> Any:
+        def kernel(*args: Any, **options: Any) -> Any:
             if blocks:
                 if _exact(args, options):
                     blocks[-1].free[name] += 1
                 else:
                     blocks[-1]._meet(qualified)
-            return original.call_boxed(keys, *args, **options)
+            return original(*args, **options)
 
         return kernel
 

@@ -39,8 +39,6 @@ from ptxgen.numerics.pointwise import NAMES
 from ptxgen.numerics.signature import Option, Signature
 
 REAL = ("f32", "bf16", "f16", "f64")
-SINGLE = ("f32", "bf16", "f16")
-"""Where exp and log are."""
 NUMBERS = (*REAL, "i32", "i64")
 LAST = (1 << 31) - 1
 """No element's index: that of the last there can be, and one more."""
@@ -166,11 +164,13 @@ def _count(like: Node) -> Node:
 
 
 def _decay(x: Node) -> Node:
-    return functions._exp_normal(primitive("max", x, -88))
+    return functions._exp_normal(primitive("max", x, _LEAST[x.type]))
 
 
-decay = Function("decay", _decay, 1)
-"""``exp(x)`` for x <= 0, but 0 below 2**-126.5: one scale and no other case."""
+_LEAST = {"f32": -88, "f64": -709}
+"""What ``exp`` of is less than half of the least normal number."""
+decay = Function("decay", _decay, 1, types=("f32", "f64"))
+"""``exp(x)`` for x <= 0, but 0 below 2**-126.5 (2**-1022.5 in f64): one scale and no other case."""
 
 
 def _whole(x: Node) -> Node:
@@ -224,6 +224,13 @@ def _log_softmax(x: Node) -> Node:
 
 def _log_softmax_backward(dy: Node, y: Node) -> Node:
     return dy - decay(y) * dy.reduce("sum")
+
+
+def _logsumexp(x: Node) -> Node:
+    """An infinite maximum is the result."""
+    m = x.reduce("max")
+    total = functions.log(decay(x - m).reduce("sum"))
+    return where(functions.isinf(m), m, total + m)
 
 
 def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
@@ -413,23 +420,22 @@ TABLE: dict[str, RowOp] = {
         RowOp("argmin", lambda x: _first(x, "min"), results=_INDEX, dtypes=NUMBERS, empty=False),
         RowOp("var", _var, results=_ROW, numbers=_CORRECTION),
         RowOp("std", _std, results=_ROW, numbers=_CORRECTION),
-        RowOp("softmax", _softmax, dtypes=SINGLE),
+        RowOp("softmax", _softmax),
         RowOp("softmax_backward", _softmax_backward, {"dy": "element", "y": "element"}, _BACK),
-        RowOp("log_softmax", _log_softmax, dtypes=SINGLE),
+        RowOp("log_softmax", _log_softmax),
         RowOp(
             "log_softmax_backward",
             _log_softmax_backward,
             {"dy": "element", "y": "element"},
             _BACK,
-            dtypes=SINGLE,
         ),
+        RowOp("logsumexp_f64", _logsumexp, results=_ROW, dtypes=("f64",)),
         RowOp(
             "cross_entropy",
             _cross_entropy,
             _X | {"target": "row"},
             _LOSS,
             _CLASSES,
-            dtypes=SINGLE,
             integers=_TARGET,
             empty=False,
         ),
@@ -439,7 +445,6 @@ TABLE: dict[str, RowOp] = {
             _X | {"target": "row", "dy": "row"},
             _BACK,
             _CLASSES,
-            dtypes=SINGLE,
             integers=_TARGET,
             empty=False,
         ),

@@ -183,7 +183,7 @@ def softmax(
 ) -> Any:
     """``e * (1 / sum(e))`` along ``axis``, of ``e = exp(x - max(x))``.
 
-    float32, bfloat16 or float16. A row of -inf, or with a NaN or +inf, gives NaN.
+    float32, bfloat16, float16 or float64. A row of -inf, or with a NaN or +inf, gives NaN.
     """
     return _elementwise("softmax", (x,), axis, out, stream, (out_dtype, kernel))
 
@@ -200,7 +200,7 @@ def log_softmax(
 ) -> Any:
     """``d - log(sum(exp(d)))`` along ``axis``, of ``d = x - max(x)``.
 
-    float32, bfloat16 or float16. A row of -inf, or with a NaN or +inf, gives NaN.
+    float32, bfloat16, float16 or float64. A row of -inf, or with a NaN or +inf, gives NaN.
     """
     return _elementwise("log_softmax", (x,), axis, out, stream, (out_dtype, kernel))
 
@@ -218,7 +218,8 @@ def cross_entropy(
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:
-    """The loss of logits ``x`` [..., N] at ``target`` [...], int64 or int32; it is float32.
+    """The loss of logits ``x`` [..., N] at ``target`` [...], int64 or int32; it is float32, of
+    float64 logits float64.
 
     With ``z = x``, or ``softcap * tanh(x / softcap)``, ``m = max(z)``, ``l = log(sum(exp(z - m)))``
     a row's loss is ``l - (z[target] - m)``; with ``label_smoothing`` e it is that by ``1 - e`` plus

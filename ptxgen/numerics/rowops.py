@@ -298,11 +298,20 @@ def _cross_entropy_backward(
     return where(valid, g * dy, 0)
 
 
+def _counts(target: Node, ignore_index: Node) -> Node:
+    target = cast(target, "i64") if target.type == "i32" else target
+    return target != ignore_index
+
+
 def _mean_loss(x: Node, target: Node, ignore_index: Node) -> Node:
     """The sum of losses by how many targets count; 0 if none does."""
-    target = cast(target, "i64") if target.type == "i32" else target
-    count = cast(target != ignore_index, x.type).reduce("sum")
+    count = cast(_counts(target, ignore_index), x.type).reduce("sum")
     return where(count > 0, x.reduce("sum") / count, 0)
+
+
+def _mean_loss_backward(dy: Node, target: Node, ignore_index: Node) -> Node:
+    counts = _counts(target, ignore_index)
+    return where(counts, dy / cast(counts, dy.type).reduce("sum"), 0)
 
 
 def _rms(x: Node, eps: Node) -> Node:
@@ -398,8 +407,9 @@ _EPS = {"eps": Number(1e-6)}
 _EPS_LAYER = {"eps": Number(1e-5)}
 _X = {"x": "element"}
 _ADDED = {"out": ("element", ""), "total": ("element", "")}
+_IGNORED = {"ignore_index": Number(-100, dtype="i64")}
 _CLASSES = {
-    "ignore_index": Number(-100, dtype="i64"),
+    **_IGNORED,
     "label_smoothing": Number(0.0, neutral=0.0),
     "softcap": Number(None),
     "z_loss": Number(0.0, neutral=0.0),
@@ -453,7 +463,15 @@ TABLE: dict[str, RowOp] = {
             _mean_loss,
             _X | {"target": "element"},
             {"out": ("row", "")},
-            {"ignore_index": Number(-100, dtype="i64")},
+            _IGNORED,
+            integers=_TARGET,
+        ),
+        RowOp(
+            "mean_loss_backward",
+            _mean_loss_backward,
+            {"dy": "row", "target": "element"},
+            _BACK,
+            _IGNORED,
             integers=_TARGET,
         ),
         RowOp("rms_norm", _rms_norm, _X | {"weight": "column"}, numbers=_EPS, optional=_WEIGHT),

@@ -20,6 +20,7 @@ from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.signature import Option
 from ptxgen.ops import OPS, columns
 from ptxgen.ops.op import Op
+from ptxgen.ops.replay import Parameter, front, recorder_of
 from ptxgen.ops.run import caller
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.runtime.dlpack import contiguous_strides
@@ -39,6 +40,7 @@ class Row:
         self._outs = (None,) * len(op.signature.results)
         self._defaults = {n: o.default for n, o in op.signature.options.items()}
         self._count = len(op.signature.arguments)
+        self.gradients = _remembered(self)
 
     def all(self, given: Sequence[Any]) -> tuple[Any, ...]:
         """All arguments; those that may be left out come last."""
@@ -62,19 +64,37 @@ class Row:
     def backward(
         self,
         saved: Sequence[Any],
-        count: int,
-        gradients: tuple[Any, ...],
+        gradients: Sequence[Any],
         options: Mapping[str, Any],
         asked: Sequence[bool],
     ) -> tuple[Any, ...]:
-        """The gradients of the ``count`` arguments that are saved, with the results behind them."""
+        """The gradients of all arguments; ``saved`` are those, and the results behind them."""
         if self.op.backward is None:
             raise GradError(f"{self.op.name} has no gradient; call it under torch.no_grad()")
         # Tracing leaves trailing arguments away that are None.
+        given = self.all(saved[: len(saved) - len(self._outs)])
+        results = tuple(saved[len(saved) - len(self._outs) :])
         needs = (*asked, *(False,) * (self._count - len(asked)))
-        tensors = self.all(saved[:count])
-        wanted = self.options(options)
-        return self.op.backward(tensors, saved[count:], gradients, wanted, needs)[:count]
+        return self.op.backward(given, results, tuple(gradients), self.options(options), needs)
+
+
+def _remembered(row: Row) -> Callable[..., Any]:
+    """:meth:`Row.backward` by plans (:mod:`ptxgen.ops.replay`): of what is saved, the gradients,
+    the options that were given, as pairs, and which arguments need a gradient.
+    """
+    signature = row.op.signature
+    count = len(signature.arguments) + len(signature.results)
+    tensors = count + len(signature.results)
+
+    def backward(*given: Any) -> tuple[Any, ...]:
+        *saved, options, needs = given
+        return row.backward(saved[:count], saved[count:], dict(options), needs)
+
+    def missed(follow: Callable[..., Any] | None, *given: Any) -> Any:
+        return backward(*given) if follow is None else follow(backward, *given)
+
+    parameters = [Parameter(f"t{i}", "optional") for i in range(tensors)]
+    return front([*parameters, Parameter("how", "value"), Parameter("needs", "value")], missed)
 
 
 class Recorded(torch.autograd.Function):
@@ -83,15 +103,14 @@ class Recorded(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, row: Row, options: Mapping[str, Any], *tensors: Any) -> Any:
         found = row.compute(tensors, options)
-        ctx.row, ctx.options, ctx.count = row, options, len(tensors)
+        ctx.row, ctx.options = row, options
         ctx.save_for_backward(*tensors, *(found if isinstance(found, tuple) else (found,)))
         return found
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-        asked = ctx.needs_input_grad[2:]
-        found = ctx.row.backward(ctx.saved_tensors, ctx.count, gradients, ctx.options, asked)
-        return None, None, *found
+        how, needs = tuple(ctx.options.items()), ctx.needs_input_grad[2:]
+        return None, None, *ctx.row.gradients(*ctx.saved_tensors, *gradients, how, needs)
 
 
 _row = cache(Row)
@@ -106,7 +125,7 @@ def called(op: Op) -> Callable[..., Any]:
 
     def call(*given: Any, **options: Any) -> Any:
         wanted = gradient_wanted(*given)
-        if wanted is None:
+        if wanted is None and recorder_of(given) is None:
             return shown(*given, **options)
         if wanted:
             return _recorded(row, options, *row.all(given))
@@ -149,7 +168,7 @@ def operator(op: Op) -> Callable[..., Any]:
 
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
         asked = ctx.needs_input_grad[: ctx.count]
-        return row.backward(ctx.saved_tensors, ctx.count, gradients, ctx.options, asked)
+        return row.backward(ctx.saved_tensors, gradients, ctx.options, asked)[: ctx.count]
 
     results = (
         "Tensor"

@@ -158,7 +158,7 @@ def rope(
     Raises ShapeError if R is more than D. ``out`` may be ``x``.
     """
     if _turn._traced() or (framework_of(x) == "torch" and out is None and _recorded(x)):
-        return sys.modules["torch"].ops.ptxgen.rope(x, cos, sin, interleaved)
+        return sys.modules["ptxgen.torch.layout"].rope(x, cos, sin, interleaved)
     return _turned(x, cos, sin, interleaved=interleaved, out=out, stream=stream)
 
 

@@ -28,6 +28,7 @@ from ptxgen.numerics.formula import (
     Node,
     Output,
     cast,
+    compare,
     index,
     length,
     primitive,
@@ -300,7 +301,7 @@ def _cross_entropy_backward(
 
 def _counts(target: Node, ignore_index: Node) -> Node:
     target = cast(target, "i64") if target.type == "i32" else target
-    return target != ignore_index
+    return compare("ne", target, ignore_index)
 
 
 def _mean_loss(x: Node, target: Node, ignore_index: Node) -> Node:

@@ -1,14 +1,14 @@
 """Calls remembered whole: what a function of arrays launched is launched again.
 
-A function of torch tensors that takes views of them, allocates, and calls operations of the library
-fires, for tensors that lie alike, the same launches at the same places relative to them. The first
-call of a kind is followed (:class:`Recorder`): its tensors know which argument, or which allocation,
-they are parts of. If nothing else was done to them the call becomes a *plan*, straight-line code
-that allocates and fires. :func:`front` makes the code that looks plans up.
+A function of torch tensors that takes views of them, allocates, and calls operations of the
+library fires, for tensors that lie alike, the same launches at the same places relative to them.
+The first call of a kind is followed (:class:`Recorder`): its tensors know which argument, or which
+allocation, they are parts of. If nothing else was done to them the call becomes a *plan*,
+straight-line code that allocates and fires. :func:`front` makes the code that looks plans up.
 
 What decides is in the key: shapes, strides, dtypes, device and low bits of the addresses of all
-arrays, and all other arguments. Memos are bounded. A function that does anything else to its tensors
-(computes with torch, reads a value) goes on being called.
+arrays, and all other arguments. Memos are bounded. A function that does anything else to its
+tensors (computes with torch, reads a value) goes on being called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, TypeVar, cast
 
 from ptxgen.ops.launch import remember
@@ -85,8 +84,9 @@ class Recorder:
             return found
         if name == "new_empty":
             return self.follow(found)
-        if name in _VIEWS and type(source) is _followed() and _same_memory(found, source):
-            return self.part(found, source.number)
+        own = cast(Any, source)
+        if name in _VIEWS and type(own) is _followed() and _same_memory(found, own):
+            return self.part(found, own.number)
         self.whole = False
         return found
 
@@ -133,57 +133,50 @@ class Recorder:
         torch = sys.modules["torch"]
         results = found if isinstance(found, tuple) else (found,)
         parts = [r for r in results if r is not None]
-        if not (self.whole and self.steps and parts):
-            return None
-        if any(type(r) is not _followed() or r.number < arguments for r in parts):
+        if not (self.whole and self.steps and parts) or any(
+            type(r) is not _followed() or r.number < arguments for r in parts
+        ):
             return None
         index = parts[0].plain.get_device()
-        namespace: dict[str, Any] = {"current": current_stream(torch), "index": index}
-        lines = [f"def plan({', '.join(f'p{i}' for i in range(arguments))}):"]
-        lines += ["    stream = current(index)"]
-        returned, direct = [], {}
-        for result in results:
-            if result is None:
-                returned.append("None")
-                continue
-            base, n = self.bases[result.number], result.number
-            one = sum(r.number == n for r in parts) == 1
-            if one and _covers(result.plain, base):
-                direct[n] = result.plain
-                returned.append(f"t{n}")
-            else:
-                lie = (
-                    tuple(result.plain.shape),
-                    result.plain.stride(),
-                    result.plain.storage_offset(),
-                )
-                returned.append(f"t{n}.as_strided{lie!r}")
-        there: set[int] = set()
-        used = [
-            {int(s[1:].split(" ")[0]) for s in sources if s != "0"} for _, sources in self.steps
-        ]
-        kept = {r.number for r in parts}
+        names: dict[str, Any] = {"current": current_stream(torch), "index": index}
+        code = [f"def plan({', '.join(f'p{i}' for i in range(arguments))}):"]
+        code += ["    stream = current(index)"]
+        lies = {r.number: r.plain for r in parts if self._alone(r, parts)}
+        lasts = {n: i for i, (_, sources) in enumerate(self.steps) for n in _numbers(sources)}
+        lasts |= {r.number: len(self.steps) for r in parts}
+        there = set(range(arguments))
         for i, (fire, sources) in enumerate(self.steps):
-            for n in sorted(used[i] - there):
-                if n < arguments:
-                    continue
-                made = direct.get(n, self.bases[n])
-                namespace[f"empty{n}"] = allocator(
-                    torch, tuple(made.shape), made.stride(), made.dtype, index
+            used = _numbers(sources)
+            for n in sorted(used - there):
+                lie = lies.get(n, self.bases[n])
+                names[f"empty{n}"] = allocator(
+                    torch, tuple(lie.shape), lie.stride(), lie.dtype, index
                 )
-                lines += [f"    t{n} = empty{n}()", f"    p{n} = t{n}.data_ptr()"]
-            there |= used[i]
-            namespace[f"fire{i}"] = fire
-            lines += [f"    fire{i}({', '.join(('stream', *sources))})"]
-            later: set[int] = set().union(*used[i + 1 :])
-            lines += [f"    del t{n}" for n in sorted(used[i] - later - kept) if n >= arguments]
-        if not kept <= there:
+                code += [f"    t{n} = empty{n}()", f"    p{n} = t{n}.data_ptr()"]
+            there |= used
+            names[f"fire{i}"] = fire
+            code += [f"    fire{i}({', '.join(('stream', *sources))})"]
+            code += [f"    del t{n}" for n in sorted(used) if n >= arguments and lasts[n] == i]
+        if not {r.number for r in parts} <= there:
             return None
-        form = f"({', '.join(returned)},)" if isinstance(found, tuple) else returned[0]
-        lines += [f"    return {form}"]
-        exec(compile("\n".join(lines), "<plan>", "exec"), namespace)
-        made_plan: Plan = namespace["plan"]
-        return made_plan
+        returned = ["None" if r is None else _result(r, lies) for r in results]
+        several = isinstance(found, tuple)
+        code += [f"    return ({', '.join(returned)},)" if several else f"    return {returned[0]}"]
+        exec(compile("\n".join(code), "<plan>", "exec"), names)
+        return cast(Plan, names["plan"])
+
+    def _alone(self, result: Any, parts: Sequence[Any]) -> bool:
+        """Whether this is all that is returned of what it was allocated with, so may be allocated
+        as it lies.
+        """
+        part, base = result.plain, self.bases[result.number]
+        shape, strides = tuple(part.shape), part.stride()
+        return (
+            sum(r.number == result.number for r in parts) == 1
+            and part.data_ptr() == base.data_ptr()
+            and part.numel() == base.numel()
+            and extent(shape, strides, 1) == (0, base.numel())
+        )
 
     def given_back(self, found: Any) -> Any:
         """The results of a followed call as a caller gets them: plain tensors."""
@@ -217,12 +210,17 @@ def _same_memory(a: Any, b: Any) -> bool:
     return bool(a.untyped_storage()._cdata == b.plain.untyped_storage()._cdata)
 
 
-def _covers(part: Any, base: Any) -> bool:
-    """Whether a part is all of a contiguous base, its dimensions arranged in another way."""
-    if part.data_ptr() != base.data_ptr() or part.numel() != base.numel():
-        return False
-    shape, strides = tuple(part.shape), part.stride()
-    return extent(shape, strides, 1) == (0, base.numel()) and prod(shape) > 0
+def _numbers(sources: Iterable[str]) -> set[int]:
+    """The bases that pointers lie in."""
+    return {int(source.partition(" ")[0][1:]) for source in sources if source != "0"}
+
+
+def _result(result: Any, lies: dict[int, Any]) -> str:
+    """The expression of a result."""
+    n, lie = result.number, result.plain
+    if n in lies:
+        return f"t{n}"
+    return f"t{n}.as_strided{(tuple(lie.shape), lie.stride(), lie.storage_offset())!r}"
 
 
 @functools.cache
@@ -255,6 +253,13 @@ def _followed() -> Any:
 
 def _several(x: Any) -> bool:
     return isinstance(x, tuple | list)
+
+
+def may_be_negated(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether a tensor that lies so may be a lazily negated one: those are the imaginary parts of
+    complex ones, so all their steps are even.
+    """
+    return all(stride != 1 or size == 1 for size, stride in zip(shape, strides, strict=True))
 
 
 # -- memory -----------------------------------------------------------------------------------
@@ -308,7 +313,7 @@ def front(
     checks: Sequence[str] = (),
     keyed: Sequence[str] = (),
     hit: Sequence[str] = (),
-    names: dict[str, Any] | None = None,
+    given: dict[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Code with these parameters that carries out the plan of its arguments, straight-line.
 
@@ -316,7 +321,7 @@ def front(
     (``None`` where that cannot be), and all arguments, positional ones first. ``autograd``: plain
     tensors that need gradients have no plans. ``before``, ``hit``: lines at the beginning, and
     before a plan is carried out; ``checks``: without which there is none; ``keyed``: expressions in
-    the key besides; ``names``: what they speak of.
+    the key besides; ``given``: what they speak of.
     """
     memo: dict[tuple[Any, ...], Plan | None] = {}
 
@@ -334,76 +339,71 @@ def front(
         "follow": follow,
         "missed": missed,
         "watched": watched,
-        **(names or {}),
+        **(given or {}),
     }
-    heads = []
-    for i, p in enumerate(parameters):
-        if p.keyword and not any(h == "*" for h in heads):
-            heads.append("*")
-        if p.default is NEEDED:
-            heads.append(p.name)
-        else:
-            namespace[f"default{i}"] = p.default
-            heads.append(f"{p.name}=default{i}")
-    arrays = [p.name for p in parameters if p.kind == "array"]
-    optional = [p.name for p in parameters if p.kind == "optional"]
+    names = [p.name for p in parameters if p.kind in ("array", "optional")]
     several = [p.name for p in parameters if p.kind == "arrays"]
-    checks = [*checks, *(f"type({n}) in tensors" for n in arrays)]
-    checks += [f"type({n}) in optional" for n in optional]
-    checks += [f"type({n}) in many and all([type(x) in tensors for x in {n}])" for n in several]
-    checks += [f"{p.name} is None" for p in parameters if p.kind == "none"]
-    namespace["many"] = (tuple, list)
-    lines = [f"def call({', '.join(heads)}):", *(f"    {line}" for line in before)]
-    lines += ["    key = None", f"    if {' and '.join(checks)}:", "        try:"]
-    body = [f"p_{n} = {n}.data_ptr(); k_{n} = {KEY.format(n)}" for n in arrays]
-    for n in optional:
-        body += [
-            f"p_{n} = 0; k_{n} = None",
-            f"if {n} is not None: p_{n} = {n}.data_ptr(); k_{n} = {KEY.format(n)}",
-        ]
-    for n in several:
-        body += [
-            f"p_{n} = [x.data_ptr() for x in {n}]",
-            f"k_{n} = (*[{KEY.format('x')} for x in {n}], *[x & 15 for x in p_{n}])",
-        ]
-    parts = [f"k_{n}" for n in (*arrays, *optional, *several)]
-    if low := [f"p_{n}" for n in (*arrays, *optional)]:
-        body += [
-            f"low = ({' | '.join(low)}) & 15",
-            f"low = low and ({', '.join(f'{p} & 15' for p in low)},)",
-        ]
-        parts.append("low")
-    for p in parameters:
-        if p.kind == "list":
-            parts.append(f"(tuple({p.name}) if type({p.name}) is list else {p.name})")
+    heads: list[str] = []
+    checks, values, grads, pointers = [*checks], [*keyed], [], []
+    body = []
+    for i, p in enumerate(parameters):
+        n = p.name
+        if p.keyword and "*" not in heads:
+            heads.append("*")
+        namespace[f"default{i}"] = p.default
+        heads.append(n if p.default is NEEDED else f"{n}=default{i}")
+        if p.kind == "array":
+            checks.append(f"type({n}) in tensors")
+            body.append(f"p_{n} = {n}.data_ptr(); k_{n} = {KEY.format(n)}")
+            grads.append(f"{n}.requires_grad")
+            pointers.append(f"p_{n}")
+        elif p.kind == "optional":
+            checks.append(f"type({n}) in optional")
+            body.append(f"p_{n} = 0; k_{n} = None")
+            body.append(f"if {n} is not None: p_{n} = {n}.data_ptr(); k_{n} = {KEY.format(n)}")
+            grads.append(f"({n} is not None and {n}.requires_grad)")
+            pointers.append(f"p_{n}")
+        elif p.kind == "arrays":
+            checks.append(f"type({n}) in (tuple, list) and all([type(x) in tensors for x in {n}])")
+            body.append(f"p_{n} = [x.data_ptr() for x in {n}]")
+            body.append(f"k_{n} = (*[{KEY.format('x')} for x in {n}], *[x & 15 for x in p_{n}])")
+            grads.append(f"any([x.requires_grad for x in {n}])")
+            pointers.append(f"*p_{n}")
+        elif p.kind == "list":
+            values.append(f"(tuple({n}) if type({n}) is list else {n})")
         elif p.kind == "value":
-            parts.append(p.name)
-    body += [f"key = ({', '.join((*parts, *keyed))},)", "plan = find(key, new)"]
-    lines += [f"            {line}" for line in body]
-    lines += [
+            values.append(n)
+        else:
+            checks.append(f"{n} is None")
+    if names:
+        body.append(f"low = ({' | '.join(f'p_{n}' for n in names)}) & 15")
+        body.append(f"low = low and ({', '.join(f'p_{n} & 15' for n in names)},)")
+        values.append("low")
+    body.append(f"key = ({', '.join((*(f'k_{n}' for n in (*names, *several)), *values))},)")
+    passed = ", ".join(f"{p.name}={p.name}" if p.keyword else p.name for p in parameters)
+    lines = [
+        f"def call({', '.join(heads)}):",
+        *(f"    {line}" for line in before),
+        f"    if {' and '.join(checks)}:",
+        "        try:",
+        *(f"            {line}" for line in body),
+        "            plan = find(key, new)",
         "        except (RuntimeError, TypeError):  # no memory; what has no hash",
-        "            key = None",
+        "            plan = None",
     ]
     if autograd:
-        grads = [f"{n}.requires_grad" for n in arrays]
-        grads += [f"({n} is not None and {n}.requires_grad)" for n in optional]
-        grads += [f"any([x.requires_grad for x in {n}])" for n in several]
-        lines += [f"        if key is not None and ({' or '.join(grads)}) and watched():"]
-        lines += ["            key = None"]
-    forms = {"array": "p_{}", "optional": "p_{}", "arrays": "*p_{}"}
-    pointers = [forms[p.kind].format(p.name) for p in parameters if p.kind in forms]
-    passed = [f"{p.name}={p.name}" if p.keyword else p.name for p in parameters]
+        lines += [f"        if plan is not None and ({' or '.join(grads)}) and watched():"]
+        lines += ["            plan = None"]
     lines += [
-        "        if key is not None and plan is not new and plan is not None:",
+        "        if plan is not None:",
+        "            if plan is new:",
+        f"                return missed(follow(key), {passed})",
         *(f"            {line}" for line in hit),
         f"            return plan({', '.join(pointers)})",
-        "        if key is not None and plan is new:",
-        f"            return missed(follow(key), {', '.join(passed)})",
-        f"    return missed(None, {', '.join(passed)})",
+        f"    return missed(None, {passed})",
     ]
-    exec(compile("\n".join(lines) + "\n", f"<plans>", "exec"), namespace)
-    made: Callable[..., Any] = namespace["call"]
-    return made
+    exec(compile("\n".join(lines) + "\n", "<plans>", "exec"), namespace)
+    return cast(Callable[..., Any], namespace["call"])
 
 
 def remembered(*arrays: str, lists: tuple[str, ...] = ()) -> Callable[[_F], _F]:
@@ -458,8 +458,7 @@ def followed(
         elif not _by_value(x):
             return function(*args, **named)
     count = len(recorder.bases)
-    # A lazily negated tensor has no dimension of unit stride.
-    if any(t is not None and 1 not in t.stride() for t in recorder.bases):
+    if any(t is not None and may_be_negated(t.shape, t.stride()) for t in recorder.bases):
         remember(memo, key, None)
         return function(*args, **named)
     values = tuple(arguments.values())

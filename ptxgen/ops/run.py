@@ -19,9 +19,15 @@ from ptxgen.numerics.signature import Signature
 from ptxgen.ops import autotune
 from ptxgen.ops.launch import launch, remember
 from ptxgen.ops.op import Numbered, Op
-from ptxgen.ops.replay import KEY, allocator, current_stream, recorder_of
-from ptxgen.ops.replay import OPTIONAL as _optional
-from ptxgen.ops.replay import TENSORS as _tensors
+from ptxgen.ops.replay import (
+    KEY,
+    OPTIONAL,
+    TENSORS,
+    allocator,
+    current_stream,
+    may_be_negated,
+    recorder_of,
+)
 from ptxgen.runtime import (
     ArrayView,
     Call,
@@ -54,7 +60,7 @@ class _Entry:
     sizes: tuple[int, ...]
     """Bytes between the ends of each argument and result, 0 for those not given."""
     strided: bool
-    """Whether an operand may be a lazily negated tensor: one has no dimension of unit stride."""
+    """Whether an operand may be a lazily negated tensor."""
 
 
 NEAR = 4096
@@ -65,8 +71,8 @@ def caller(op: Op) -> Caller:
     """How the library calls ``op``. Makes the hot path, so it is called once, at the first call."""
     memo: dict[tuple[Any, ...], _Entry] = {}
     namespace: dict[str, Any] = {
-        "tensors": _tensors,
-        "optional": _optional,
+        "tensors": TENSORS,
+        "optional": OPTIONAL,
         "find": memo.get,
         "resolve": resolve,
         "careful": partial(careful, op, memo),
@@ -315,15 +321,15 @@ def _learn(
             ("torch.nn.parameter", "Parameter"),
         ):
             return
-        _tensors.add(kind)
-        _optional.add(kind)
+        TENSORS.add(kind)
+        OPTIONAL.add(kind)
     if key is None:
         return
     torch = sys.modules["torch"]
     entry = _Entry()
     entry.fire, entry.index, entry.encode = fire, targets[0].index, encoders
     entry.current = current_stream(torch)
-    entry.strided = any(v.shape and 1 not in v.strides for v in everything)
+    entry.strided = any(may_be_negated(v.shape, v.strides) for v in everything)
     entry.sizes = tuple(0 if v is None else _nbytes(v) for v in (*arguments, *targets))
     entry.grad_enabled = torch.is_grad_enabled
     entry.empty = tuple(

@@ -116,9 +116,7 @@ def _remembered(function: Pointwise, which: str, results: int) -> Callable[..., 
         # What is still to be summed is not rounded before.
         dtypes = tuple(_SHORT[a.dtype] if a.shape == shape else STORED[_SHORT[a.dtype]] for a in of)
         gradient = function.gradient(each, results)
-        found = _listed(
-            gradient(*_arguments(which, arrays, numbers), *gradients, out_dtype=dtypes)
-        )
+        found = _listed(gradient(*_arguments(which, arrays, numbers), *gradients, out_dtype=dtypes))
         made = (
             g if a.shape == shape else g.sum_to_size(a.shape).to(a.dtype)
             for a, g in zip(of, found, strict=True)

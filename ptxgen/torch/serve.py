@@ -385,7 +385,7 @@ def _serving(op: Any, serve: Serve, planned: bool) -> Make:
             checks=("block is not None",),
             keyed=("block.tier",),
             hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
-            names={"blocks": blocks, "name": name},
+            given={"blocks": blocks, "name": name},
         )
 
     return make

@@ -269,9 +269,7 @@ def test_errors_are_what_they_were(gpu, plans):
             ptxgen.softmax(x, 2)
         with pytest.raises(DtypeError, match="x has dtype int32; takes"):
             ptxgen.softmax(x.int())
-        with pytest.raises(
-            DtypeError, match="arrays.1. has dtype float32, arrays.0. torch.bf|cast"
-        ):
+        with pytest.raises(DtypeError, match=r"arrays\[1\] has dtype torch.float32"):
             layout.concat([x, x.float()])
         with pytest.raises(TypeError, match="unexpected keyword"):
             ptxgen.softmax(x, dim=1)

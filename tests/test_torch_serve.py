@@ -219,6 +219,19 @@ def test_rows_have_the_bits_of_the_library():
     assert block.served["native_layer_norm"] == 2
 
 
+def test_softmax_of_float64_is_served():
+    x = rows_of((3, 40)).double().requires_grad_()
+    with pt.batch_invariant(strict=True) as block:
+        y = torch.softmax(x, -1)
+        loss = functional.cross_entropy(x, torch.tensor([3, 0, 39]))
+        (dx,) = torch.autograd.grad(loss, x)
+    assert torch.equal(y.detach(), torch.from_numpy(reference.softmax(array(x))))
+    logs = torch.from_numpy(reference.log_softmax(array(x)))
+    assert loss.item() == -(logs[0, 3] + logs[1, 0] + logs[2, 39]).item() / 3
+    assert dx.dtype is torch.float64 and dx.any()
+    assert block.served == {"_softmax": 1, "_log_softmax": 1, "_log_softmax_backward_data": 1}
+
+
 def test_group_norms_have_the_bits_of_the_library():
     x, w, b = rows_of((2, 6, 5)), rows_of((6,), 1), rows_of((6,), 2)
     x.requires_grad_()

@@ -11,17 +11,19 @@ import os
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ptxgen.errors import DtypeError, PtxgenError, UnservedError
 from ptxgen.ops.replay import NEEDED, Parameter, front
-from ptxgen.torch.aten import ALONE, COMPOSED, SERVED, Serve
+from ptxgen.torch.aten import ALONE, COMPOSED, PARTS, SERVED, WHOLE, Serve
+from ptxgen.torch.functional import PLAIN
 from ptxgen.torch.module import _checked
 from ptxgen.torch.unserved import overload, reason
 
@@ -265,6 +267,11 @@ _plans: dict[str, list[tuple[Any, str, Make]]] = {}
 def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     runs = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+
+    def served(op: Any) -> bool:
+        name = op.name()
+        return has(name, key) or (runs(name, key) and not has(name, "CompositeImplicitAutograd"))
+
     rows = {overload(f"aten::{name}"): serve for name, serve in SERVED.items()}
     forms, planned = {**rows, **dict(_forms(rows))}, set(rows)
     del rows
@@ -272,6 +279,11 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
     for op, serve in composed.items():
         for each in (f"Autograd{key}", key):
             yield op, each, _composed(op, serve)
+    for name, (part, serve) in WHOLE.items():
+        op = overload(f"aten::{name}")
+        if op is not None and served(overload(f"aten::{part}")):
+            for each in (f"Autograd{key}", key):
+                yield op, each, _whole(op, part, serve)
     for name in sorted(torch._C._dispatch_get_all_op_names()):
         if not name.startswith("aten::"):
             continue
@@ -279,7 +291,7 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
         if op is None or op in composed:
             continue
         if op in forms:
-            if has(name, key) or (runs(name, key) and not has(name, "CompositeImplicitAutograd")):
+            if served(op):
                 yield op, key, _serving(op, forms[op], op in planned)
         elif has(name, key) and reason(op) is None:
             yield op, key, _unknown(op)
@@ -377,18 +389,58 @@ def _serving(op: Any, serve: Serve, planned: bool) -> Make:
 
         if parameters is None:
             return functools.partial(serving, None)
-        return front(
-            parameters,
-            serving,
-            autograd=False,  # has been here
-            before=("block = blocks[-1] if blocks else None",),
-            checks=("block is not None",),
-            keyed=("block.tier",),
-            hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
-            given={"blocks": blocks, "name": name},
-        )
+        return _front(parameters, serving, blocks, name, autograd=False)  # which has been here
 
     return make
+
+
+def _whole(op: Any, name: str, serve: Serve) -> Make:
+    parameters = _parameters(op)
+    assert parameters is not None, "of numbers and tensors"
+
+    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
+        def serving(follow: Any, *args: Any) -> Any:
+            if not blocks or _watched(args):
+                return original(*args)
+            block = blocks[-1]
+            compute = functools.partial(serve, block.tier)
+            found = compute(*args) if follow is None else follow(compute, *args)
+            if found is PARTS:
+                return original(*args)
+            block.served[name] += 1
+            return found
+
+        return _front(parameters, serving, blocks, name, autograd=True)
+
+    return make
+
+
+def _watched(tree: Any) -> bool:
+    """Whether somebody has to see what is done to some tensor."""
+    return forward_ad._current_level >= 0 or any(
+        type(t) not in PLAIN or (t.requires_grad and torch.is_grad_enabled())
+        for t in _tensors(tree)
+    )
+
+
+def _front(
+    parameters: Sequence[Parameter],
+    serving: Callable[..., Any],
+    blocks: list[batch_invariant],
+    name: str,
+    autograd: bool,
+) -> Callable[..., Any]:
+    """``serving`` by plans, of the block entered last."""
+    return front(
+        parameters,
+        serving,
+        autograd=autograd,
+        before=("block = blocks[-1] if blocks else None",),
+        checks=("block is not None", *(("forward_ad._current_level < 0",) if autograd else ())),
+        keyed=("block.tier",),
+        hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
+        given={"blocks": blocks, "name": name, "forward_ad": forward_ad},
+    )
 
 
 def _parameters(op: Any) -> list[Parameter] | None:

@@ -56,6 +56,7 @@ def expand(x: Any, shape: Sequence[int]) -> Any:
 
 
 # -- one pass ---------------------------------------------------------------------------------
+@remembered("x")
 def contiguous(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     """A copy of ``x`` in rows one behind the other, or as ``out`` lies.
 

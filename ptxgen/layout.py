@@ -56,12 +56,16 @@ def expand(x: Any, shape: Sequence[int]) -> Any:
 
 
 # -- one pass ---------------------------------------------------------------------------------
-@remembered("x")
 def contiguous(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     """A copy of ``x`` in rows one behind the other, or as ``out`` lies.
 
     A pass at memory speed, also where ``x`` is transposed (squares are turned in registers).
     """
+    return (_copy if _copy._traced() else _copied)(x, out=out, stream=stream)
+
+
+@remembered("x")
+def _copied(x: Any, *, out: Any, stream: Any) -> Any:
     return _copy(x, out=out, stream=stream)
 
 

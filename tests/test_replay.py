@@ -301,6 +301,18 @@ def test_lazily_negated_tensors_are_never_taken_for_others(gpu, plans):
     assert plans == []
 
 
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: layout.contiguous(x.T), lambda x: layout.rope(x, x[:, :1], x[:, 1:])],
+)
+def test_compilers_see_operators(gpu, function):
+    """No plan, and no address."""
+    x = rows(4, 2)
+    expected = function(x)
+    traced = torch.compile(function, fullgraph=True, backend="eager")(x)
+    assert traced.shape == expected.shape
+
+
 def test_memos_are_bounded(gpu, monkeypatch):
     from ptxgen.ops import launch
 

@@ -236,8 +236,10 @@ def test_what_is_whole_where_nothing_is_recorded(monkeypatch):
         recorded = [function(x.clone().requires_grad_()) for function in functions.values()]
         assert calls[3:] == ["native_layer_norm", "softmax", "log_softmax"]
         assert all(r.requires_grad for r in recorded)
+        functional.cross_entropy(x, torch.tensor([3, 0, 19]))  # which names the dtype of x
+        assert calls[6:] == ["log_softmax"]
     assert all(map(torch.equal, alone, (r.detach() for r in recorded)))
-    assert block.served == {"native_layer_norm": 2, "_softmax": 2, "_log_softmax": 2}
+    assert block.served == {"native_layer_norm": 2, "_softmax": 2, "_log_softmax": 3}
 
 
 def test_what_is_not_whole_is_made_of_parts():

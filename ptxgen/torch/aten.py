@@ -346,7 +346,7 @@ def _softmax_alone(name: str) -> Serve:
     serve = _softmax(name)
 
     def alone(tier: str, x: Any, dim: int, dtype: Any) -> Any:
-        if dtype is not None or x.dtype not in NAMES:
+        if x.dtype not in NAMES or (dtype is not None and dtype is not x.dtype):
             return PARTS
         return serve(tier, x, dim, False)
 

@@ -303,6 +303,8 @@ def axes_of(axis: Axis, rank: int) -> tuple[int, ...]:
     """The dimensions that are meant, ascending, from 0. ShapeError for one that is not there."""
     if axis is None:
         return tuple(range(rank))
+    if type(axis) is int and -rank <= axis < rank:
+        return (axis % rank,)
     found = []
     for each in (axis,) if not isinstance(axis, Sequence) else axis:
         try:

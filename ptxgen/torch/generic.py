@@ -190,6 +190,11 @@ def named(name: str) -> Callable[..., Any]:
     if torch.compiler.is_compiling():
         made: Callable[..., Any] = getattr(torch.ops.ptxgen, _registered(name))
         return made
+    return _called(name)
+
+
+@cache
+def _called(name: str) -> Callable[..., Any]:
     return called(_named(name))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.ops.pointwise import Pointwise, watch_torch
+from ptxgen.ops.replay import remembered
 from ptxgen.runtime.arrays import framework_of
 
 _copy = Pointwise(lambda x: x, "copy")
@@ -60,9 +61,15 @@ def contiguous(x: Any, *, out: Any = None, stream: Any = None) -> Any:
 
     A pass at memory speed, also where ``x`` is transposed (squares are turned in registers).
     """
+    return (_copy if _copy._traced() else _copied)(x, out=out, stream=stream)
+
+
+@remembered("x")
+def _copied(x: Any, *, out: Any, stream: Any) -> Any:
     return _copy(x, out=out, stream=stream)
 
 
+@remembered("*arrays")
 def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
     """The arrays one behind the other along ``axis``: one pass, a launch an array.
 
@@ -162,7 +169,13 @@ def rope(
     Raises ShapeError if R is more than D. ``out`` may be ``x``.
     """
     if _watched((x,), out):
-        return sys.modules["torch"].ops.ptxgen.rope(x, cos, sin, interleaved)
+        return sys.modules["ptxgen.torch.layout"].rope(x, cos, sin, interleaved)
+    return _turned(x, cos, sin, interleaved=interleaved, out=out, stream=stream)
+
+
+@remembered("x", "cos", "sin")
+def _turned(x: Any, cos: Any, sin: Any, *, interleaved: bool, out: Any, stream: Any) -> Any:
+    """What :func:`rope` computes."""
     _axis("x", x, -1)
     _axis("cos", cos, -1)
     half, width = max(cos.shape[-1], sin.shape[-1]), x.shape[-1]

@@ -130,6 +130,7 @@ def fake_torch():
     torch.float32 = "float32"
     torch.device = lambda kind, index: f"{kind}:{index}"
     torch.empty = lambda shape, dtype, device: Tensor(np.full(shape, np.nan, dtype), device)
+    torch.empty_strided = lambda shape, strides, dtype, device: torch.empty(shape, dtype, device)
     torch.cuda = SimpleNamespace(
         current_stream=lambda index: SimpleNamespace(cuda_stream=torch.raw_stream + index)
     )

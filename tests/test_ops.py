@@ -43,8 +43,8 @@ def gpus(monkeypatch):
     device.register("cuda", lambda: pair)
     monkeypatch.setattr(launch, "_cubin", lambda spec, arch: f"{spec.name} {arch}".encode())
     monkeypatch.setattr(arrays, "_cuda_index", lambda ptr: 0)
-    monkeypatch.setattr(run, "_tensors", set())
-    monkeypatch.setattr(run, "_optional", {type(None)})
+    monkeypatch.setattr(run, "TENSORS", set())
+    monkeypatch.setattr(run, "OPTIONAL", {type(None)})
     for module, name in MODULES.items():  # with memos of their own
         monkeypatch.setattr(module, "run", run.caller(OPS[name]))
     return pair

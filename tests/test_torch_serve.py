@@ -219,6 +219,61 @@ def test_rows_have_the_bits_of_the_library():
     assert block.served["native_layer_norm"] == 2
 
 
+def test_what_is_whole_where_nothing_is_recorded(monkeypatch):
+    """Norms and softmax make nothing for gradients then, and have the bits of what does."""
+    x, w, b = rows_of((3, 20)), rows_of((20,), 1), rows_of((20,), 2)
+    calls = []
+    rows = aten._rows
+    monkeypatch.setattr(aten, "_rows", lambda name, *rest: calls.append(name) or rows(name, *rest))
+    functions = {
+        "layer_norm": lambda x: functional.layer_norm(x, (20,), w, b),
+        "softmax": lambda x: x.softmax(0),
+        "log_softmax": lambda x: functional.log_softmax(x, -1),
+    }
+    with pt.batch_invariant(strict=True) as block:
+        alone = [function(x) for function in functions.values()]
+        assert calls == list(functions)
+        recorded = [function(x.clone().requires_grad_()) for function in functions.values()]
+        assert calls[3:] == ["native_layer_norm", "softmax", "log_softmax"]
+        assert all(r.requires_grad for r in recorded)
+        functional.cross_entropy(x, torch.tensor([3, 0, 19]))  # which names the dtype of x
+        assert calls[6:] == ["log_softmax"]
+    assert all(map(torch.equal, alone, (r.detach() for r in recorded)))
+    assert block.served == {"native_layer_norm": 2, "_softmax": 2, "_log_softmax": 3}
+
+
+def test_what_is_not_whole_is_made_of_parts():
+    """Weights of other shapes and dtypes, tangents: as PyTorch's own operator has it."""
+    x, w = rows_of((3, 4, 20)), rows_of((4, 20), 1)
+    with pt.batch_invariant(strict=True) as block:
+        y = functional.layer_norm(x, (4, 20), w)
+        assert functional.softmax(x.half(), -1, dtype=torch.float32).dtype is torch.float32
+        with pytest.raises(ptxgen.ShapeError, match="weight has shape"):
+            functional.layer_norm(x, (4,), w[:, 0].contiguous())
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+            for _ in range(2):
+                given = functional.softmax(dual * dual, -1)
+                tangent = torch.autograd.forward_ad.unpack_dual(given).tangent
+                assert tangent is not None and tangent.any()
+    flat = reference.layer_norm(array(x).reshape(3, 80), array(w).reshape(80))
+    assert torch.equal(y, torch.from_numpy(flat).view(x.shape))
+    assert block.served["native_layer_norm"] == 1
+
+
+def test_softmax_of_float64_is_served():
+    x = rows_of((3, 40)).double().requires_grad_()
+    with pt.batch_invariant(strict=True) as block:
+        y = torch.softmax(x, -1)
+        loss = functional.cross_entropy(x, torch.tensor([3, 0, 39]))
+        (dx,) = torch.autograd.grad(loss, x)
+    assert torch.equal(y.detach(), torch.from_numpy(reference.softmax(array(x))))
+    logs = torch.from_numpy(reference.log_softmax(array(x)))
+    assert loss.item() == -(logs[0, 3] + logs[1, 0] + logs[2, 39]).item() / 3
+    assert dx.dtype is torch.float64 and dx.any()
+    assert block.served == {"_softmax": 1, "_log_softmax": 1, "_log_softmax_backward_data": 1}
+
+
 def test_group_norms_have_the_bits_of_the_library():
     x, w, b = rows_of((2, 6, 5)), rows_of((6,), 1), rows_of((6,), 2)
     x.requires_grad_()

@@ -119,6 +119,61 @@ def _medians(torch: Any, work: Mapping[str, Work], calls: int, batch: int) -> di
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
+def other_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
+    """Operations that are no products, beside PyTorch's; and steps forward and back."""
+    import ptxgen
+    import ptxgen.torch as ours
+
+    functional, grad = torch.nn.functional, torch.autograd.grad
+    random = functools.partial(torch.randn, device="cuda", dtype=measure.torch_dtype(torch, dtype))
+    (m, k), last = (SHAPE.m, SHAPE.k), (SHAPE.k,)
+    x, y, w, dy = random(m, k), random(m, k), random(k), random(m, k)
+    leaf, weight = random(m, k).requires_grad_(), random(k).requires_grad_()
+    target = torch.randint(0, k, (m,), device="cuda")
+    add = ptxgen.pointwise(lambda a, b: a + b)
+    both = leaf, weight
+    work: dict[str, tuple[Work, Work]] = {
+        "softmax": (lambda: ptxgen.softmax(x), lambda: torch.softmax(x, -1)),
+        "sum": (lambda: ptxgen.sum(x, -1), lambda: x.sum(-1)),
+        "sum down": (lambda: ptxgen.sum(x, 0), lambda: x.sum(0)),
+        "mean, kept": (
+            lambda: ptxgen.mean(x, -1, keepdims=True),
+            lambda: x.mean(-1, keepdim=True),
+        ),
+        "rms_norm": (
+            lambda: ptxgen.rms_norm(x, w),
+            lambda: functional.rms_norm(x, last, w, 1e-6),
+        ),
+        "cross_entropy": (
+            lambda: ptxgen.cross_entropy(x, target),
+            lambda: functional.cross_entropy(x, target),
+        ),
+        "pointwise add": (lambda: add(x, y), lambda: x + y),
+        "concat": (lambda: ptxgen.layout.concat((x, y), -1), lambda: torch.cat((x, y), -1)),
+        "softmax, step": (
+            lambda: grad(ours.softmax(leaf), leaf, dy),
+            lambda: grad(torch.softmax(leaf, -1), leaf, dy),
+        ),
+        "rms_norm, step": (
+            lambda: grad(ours.rms_norm(leaf, weight), both, dy),
+            lambda: grad(functional.rms_norm(leaf, last, weight, 1e-6), both, dy),
+        ),
+    }
+    found = _medians(
+        torch,
+        {
+            f"{who}{name}": run
+            for name, pair in work.items()
+            for who, run in zip("01", pair, strict=True)
+        },
+        calls,
+        batch,
+    )
+    return [
+        Cost(dtype, f"ptxgen {n}", found[f"0{n}"], f"torch {n}", found[f"1{n}"], 0.0) for n in work
+    ]
+
+
 ALLOWED = 2.0
 """How much more an operator may take in ``batch_invariant()``, µs."""
 
@@ -145,6 +200,7 @@ def block_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) 
         "mean": lambda: x.mean(-1, keepdim=True),
         "sum": lambda: x.sum(-1),
         "layer_norm": lambda: functional.layer_norm(x, (SHAPE.k,), rows, rows),
+        "rms_norm": lambda: functional.rms_norm(x, (SHAPE.k,), rows, 1e-6),
         "attention": lambda: functional.scaled_dot_product_attention(q, q, q),
         "topk": lambda: x.topk(4),
         "add": lambda: x + x,
@@ -203,6 +259,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for dtype in options.dtype or DTYPES.values()
         for cost in (
             *costs(torch, dtype, options.calls),
+            *other_costs(torch, dtype, options.calls),
             *(() if dtype == "f64" else block_costs(torch, dtype, options.calls)),
         )
     ]

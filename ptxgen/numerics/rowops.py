@@ -28,6 +28,7 @@ from ptxgen.numerics.formula import (
     Node,
     Output,
     cast,
+    compare,
     index,
     length,
     primitive,
@@ -40,8 +41,6 @@ from ptxgen.numerics.pointwise import NAMES
 from ptxgen.numerics.signature import Option, Signature
 
 REAL = ("f32", "bf16", "f16", "f64")
-SINGLE = ("f32", "bf16", "f16")
-"""Where exp and log are."""
 NUMBERS = (*REAL, "i32", "i64")
 LAST = (1 << 31) - 1
 """No element's index: that of the last there can be, and one more."""
@@ -167,11 +166,13 @@ def _count(like: Node) -> Node:
 
 
 def _decay(x: Node) -> Node:
-    return functions._exp_normal(primitive("max", x, -88))
+    return functions._exp_normal(primitive("max", x, _LEAST[x.type]))
 
 
-decay = Function("decay", _decay, 1)
-"""``exp(x)`` for x <= 0, but 0 below 2**-126.5: one scale and no other case."""
+_LEAST = {"f32": -88, "f64": -709}
+"""What ``exp`` of is less than half of the least normal number."""
+decay = Function("decay", _decay, 1, types=("f32", "f64"))
+"""``exp(x)`` for x <= 0, but 0 below 2**-126.5 (2**-1022.5 in f64): one scale and no other case."""
 
 
 def _whole(x: Node) -> Node:
@@ -232,6 +233,13 @@ def _log_softmax(x: Node) -> Node:
 
 def _log_softmax_backward(dy: Node, y: Node) -> Node:
     return dy - decay(y) * dy.reduce("sum")
+
+
+def _logsumexp(x: Node) -> Node:
+    """An infinite maximum is the result."""
+    m = x.reduce("max")
+    total = functions.log(decay(x - m).reduce("sum"))
+    return where(functions.isinf(m), m, total + m)
 
 
 def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
@@ -299,11 +307,20 @@ def _cross_entropy_backward(
     return where(valid, g * dy, 0)
 
 
+def _counts(target: Node, ignore_index: Node) -> Node:
+    target = cast(target, "i64") if target.type == "i32" else target
+    return compare("ne", target, ignore_index)
+
+
 def _mean_loss(x: Node, target: Node, ignore_index: Node) -> Node:
     """The sum of losses by how many targets count; 0 if none does."""
-    target = cast(target, "i64") if target.type == "i32" else target
-    count = cast(target != ignore_index, x.type).reduce("sum")
+    count = cast(_counts(target, ignore_index), x.type).reduce("sum")
     return where(count > 0, x.reduce("sum") / count, 0)
+
+
+def _mean_loss_backward(dy: Node, target: Node, ignore_index: Node) -> Node:
+    counts = _counts(target, ignore_index)
+    return where(counts, dy / cast(counts, dy.type).reduce("sum"), 0)
 
 
 def _rms(x: Node, eps: Node) -> Node:
@@ -399,8 +416,9 @@ _EPS = {"eps": Number(1e-6)}
 _EPS_LAYER = {"eps": Number(1e-5)}
 _X = {"x": "element"}
 _ADDED = {"out": ("element", ""), "total": ("element", "")}
+_IGNORED = {"ignore_index": Number(-100, dtype="i64")}
 _CLASSES = {
-    "ignore_index": Number(-100, dtype="i64"),
+    **_IGNORED,
     "label_smoothing": Number(0.0, neutral=0.0),
     "softcap": Number(None),
     "z_loss": Number(0.0, neutral=0.0),
@@ -422,23 +440,22 @@ TABLE: dict[str, RowOp] = {
         RowOp("argmin", lambda x: _first(x, "min"), results=_INDEX, dtypes=NUMBERS, empty=False),
         RowOp("var", _var, results=_ROW, numbers=_CORRECTION),
         RowOp("std", _std, results=_ROW, numbers=_CORRECTION),
-        RowOp("softmax", _softmax, dtypes=SINGLE),
+        RowOp("softmax", _softmax),
         RowOp("softmax_backward", _softmax_backward, {"dy": "element", "y": "element"}, _BACK),
-        RowOp("log_softmax", _log_softmax, dtypes=SINGLE),
+        RowOp("log_softmax", _log_softmax),
         RowOp(
             "log_softmax_backward",
             _log_softmax_backward,
             {"dy": "element", "y": "element"},
             _BACK,
-            dtypes=SINGLE,
         ),
+        RowOp("logsumexp_f64", _logsumexp, results=_ROW, dtypes=("f64",)),
         RowOp(
             "cross_entropy",
             _cross_entropy,
             _X | {"target": "row"},
             _LOSS,
             _CLASSES,
-            dtypes=SINGLE,
             integers=_TARGET,
             empty=False,
         ),
@@ -448,7 +465,6 @@ TABLE: dict[str, RowOp] = {
             _X | {"target": "row", "dy": "row"},
             _BACK,
             _CLASSES,
-            dtypes=SINGLE,
             integers=_TARGET,
             empty=False,
         ),
@@ -457,7 +473,15 @@ TABLE: dict[str, RowOp] = {
             _mean_loss,
             _X | {"target": "element"},
             {"out": ("row", "")},
-            {"ignore_index": Number(-100, dtype="i64")},
+            _IGNORED,
+            integers=_TARGET,
+        ),
+        RowOp(
+            "mean_loss_backward",
+            _mean_loss_backward,
+            {"dy": "row", "target": "element"},
+            _BACK,
+            _IGNORED,
             integers=_TARGET,
         ),
         RowOp("rms_norm", _rms_norm, _X | {"weight": "column"}, numbers=_EPS, optional=_WEIGHT),

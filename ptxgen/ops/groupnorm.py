@@ -15,6 +15,7 @@ from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.rowops import REAL, wanted_dtype
 from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.replay import remembered
 from ptxgen.ops.rowwise import run
 from ptxgen.ops.run import refuse_gradients
 from ptxgen.runtime.arrays import view
@@ -30,6 +31,7 @@ _FORMULAS = {
 """By whether there is a weight, and a bias."""
 
 
+@remembered("x", "weight", "bias")
 def group_norm(
     x: Any,
     groups: int,

@@ -13,6 +13,7 @@ from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics import moves
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.ops.op import Op, Options, Question, Result
+from ptxgen.ops.replay import remembered
 from ptxgen.ops.run import caller
 from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous
 from ptxgen.runtime.arrays import ArrayView, framework_of
@@ -456,6 +457,7 @@ def _along(x: Any, axis: int) -> tuple[int, tuple[int, ...]]:
     return axis % len(shape), shape
 
 
+@remembered("weight", "indices")
 def embedding(
     weight: Any,
     indices: Any,
@@ -483,6 +485,7 @@ def embedding(
     return CALLS["embedding"](weight, indices, out, stream, (padding_idx, kernel))
 
 
+@remembered("x", "indices")
 def gather(
     x: Any,
     indices: Any,
@@ -507,6 +510,7 @@ def gather(
     return found.reshape(shape[:axis] + tuple(indices.shape) + shape[axis + 1 :])
 
 
+@remembered("dy", "indices")
 def embedding_backward(
     dy: Any,
     indices: Any,
@@ -535,6 +539,7 @@ def embedding_backward(
     return CALLS["embedding_backward"](dy, indices, out, stream, (rows, padding_idx, kernel))
 
 
+@remembered("x", "indices", "source")
 def index_add(
     x: Any,
     indices: Any,

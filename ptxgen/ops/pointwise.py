@@ -88,6 +88,8 @@ class Pointwise:
 
     _traced: Callable[[], bool] = staticmethod(lambda: False)
     """Whether torch.compile traces; ``ptxgen.torch`` puts torch's own in its place."""
+    _shown: Callable[..., Any]
+    """Computes where autograd or a compiler watches; that of ``ptxgen.torch``."""
 
     def __init__(
         self, function: Callable[..., Any], name: str = "", parameters: tuple[str, ...] = ()
@@ -103,6 +105,8 @@ class Pointwise:
         self._ops: dict[tuple[bool, ...], tuple[Caller, tuple[None, ...]]] = {}
         self._formulas: dict[Any, Formula] = {}
         self._gradients: dict[tuple[tuple[bool, ...], int], Pointwise] = {}
+        self.plans: dict[Any, Callable[..., Any]] = {}
+        """Of its gradients, as ``ptxgen.torch`` has them."""
         _known[self.key] = self
         self.__class__ = _called(Pointwise, len(self.parameters))
         watch_torch()
@@ -183,8 +187,6 @@ class Pointwise:
 
     def operator(self, args: tuple[Any, ...], out: Any, out_dtype: Any) -> Any:
         """As PyTorch's operator, which autograd and compilers see."""
-        import torch
-
         if out is not None:
             raise OptionError(f"{self.name}: out= cannot be traced; leave it away")
         which = "".join("n" if _scalar(type(a)) else "a" for a in args)
@@ -194,7 +196,7 @@ class Pointwise:
         else:
             arrays, numbers = list(args), []
         wanted = None if out_dtype is None else _texts(out_dtype)
-        found = torch.ops.ptxgen.pointwise(self.key, which, arrays, numbers, wanted)
+        found = self._shown(self.key, which, arrays, numbers, wanted)
         return found[0] if len(found) == 1 else tuple(found)
 
     def kernels(self, *args: Any, **named: Any) -> tuple[str, ...]:

@@ -23,11 +23,14 @@ from typing import Any
 
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.ops.columns import reduce_columns
+from ptxgen.ops.replay import remembered
 from ptxgen.ops.rowwise import run
+from ptxgen.runtime import framework_of
 
 Axis = int | Sequence[int] | None
 
 
+@remembered("x", lists=("axis",))
 def sum(
     x: Any,
     axis: Axis = None,
@@ -42,6 +45,7 @@ def sum(
     return _reduced("sum", x, axis, keepdims, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def prod(
     x: Any,
     axis: Axis = None,
@@ -56,6 +60,7 @@ def prod(
     return _reduced("prod", x, axis, keepdims, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def mean(
     x: Any,
     axis: Axis = None,
@@ -70,6 +75,7 @@ def mean(
     return _reduced("mean", x, axis, keepdims, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def amax(
     x: Any,
     axis: Axis = None,
@@ -84,6 +90,7 @@ def amax(
     return _reduced("amax", x, axis, keepdims, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def amin(
     x: Any,
     axis: Axis = None,
@@ -98,6 +105,7 @@ def amin(
     return _reduced("amin", x, axis, keepdims, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def argmax(
     x: Any,
     axis: int | None = None,
@@ -114,6 +122,7 @@ def argmax(
     return _reduced("argmax", x, axis, keepdims, out, stream, (kernel,))
 
 
+@remembered("x", lists=("axis",))
 def argmin(
     x: Any,
     axis: int | None = None,
@@ -130,6 +139,7 @@ def argmin(
     return _reduced("argmin", x, axis, keepdims, out, stream, (kernel,))
 
 
+@remembered("x", lists=("axis",))
 def var(
     x: Any,
     axis: Axis = None,
@@ -145,6 +155,7 @@ def var(
     return _reduced("var", x, axis, keepdims, out, stream, (float(correction), out_dtype, kernel))
 
 
+@remembered("x", lists=("axis",))
 def std(
     x: Any,
     axis: Axis = None,
@@ -160,6 +171,7 @@ def std(
     return _reduced("std", x, axis, keepdims, out, stream, (float(correction), out_dtype, kernel))
 
 
+@remembered("x")
 def softmax(
     x: Any,
     axis: int = -1,
@@ -171,11 +183,12 @@ def softmax(
 ) -> Any:
     """``e * (1 / sum(e))`` along ``axis``, of ``e = exp(x - max(x))``.
 
-    float32, bfloat16 or float16. A row of -inf, or with a NaN or +inf, gives NaN.
+    float32, bfloat16, float16 or float64. A row of -inf, or with a NaN or +inf, gives NaN.
     """
     return _elementwise("softmax", (x,), axis, out, stream, (out_dtype, kernel))
 
 
+@remembered("x")
 def log_softmax(
     x: Any,
     axis: int = -1,
@@ -187,11 +200,12 @@ def log_softmax(
 ) -> Any:
     """``d - log(sum(exp(d)))`` along ``axis``, of ``d = x - max(x)``.
 
-    float32, bfloat16 or float16. A row of -inf, or with a NaN or +inf, gives NaN.
+    float32, bfloat16, float16 or float64. A row of -inf, or with a NaN or +inf, gives NaN.
     """
     return _elementwise("log_softmax", (x,), axis, out, stream, (out_dtype, kernel))
 
 
+@remembered("x", "target")
 def cross_entropy(
     x: Any,
     target: Any,
@@ -204,7 +218,8 @@ def cross_entropy(
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:
-    """The loss of logits ``x`` [..., N] at ``target`` [...], int64 or int32; it is float32.
+    """The loss of logits ``x`` [..., N] at ``target`` [...], int64 or int32; it is float32, of
+    float64 logits float64.
 
     With ``z = x``, or ``softcap * tanh(x / softcap)``, ``m = max(z)``, ``l = log(sum(exp(z - m)))``
     a row's loss is ``l - (z[target] - m)``; with ``label_smoothing`` e it is that by ``1 - e`` plus
@@ -228,6 +243,7 @@ def cross_entropy(
     )
 
 
+@remembered("x", "weight", "residual")
 def rms_norm(
     x: Any,
     weight: Any = None,
@@ -250,6 +266,7 @@ def rms_norm(
     return run("add_rms_norm")(x, residual, weight, *_pair(out), stream, how)
 
 
+@remembered("x", "weight", "bias", "residual")
 def layer_norm(
     x: Any,
     weight: Any = None,
@@ -286,6 +303,8 @@ def axes_of(axis: Axis, rank: int) -> tuple[int, ...]:
     """The dimensions that are meant, ascending, from 0. ShapeError for one that is not there."""
     if axis is None:
         return tuple(range(rank))
+    if type(axis) is int and -rank <= axis < rank:
+        return (axis % rank,)
     found = []
     for each in (axis,) if not isinstance(axis, Sequence) else axis:
         try:
@@ -314,7 +333,10 @@ def _last(x: Any, axes: tuple[int, ...], stream: Any) -> Any:
             "pass a contiguous array with these dimensions at the end, or leave stream= away"
         )
     turned = x if order == tuple(range(rank)) else _permuted(x, order)
-    return turned.reshape(shape)
+    found = turned.reshape(shape)
+    if framework_of(x) == "torch" and shape[-1] > 1 and found.stride(-1) != 1:
+        return found.contiguous()
+    return found
 
 
 def _permuted(x: Any, order: tuple[int, ...]) -> Any:

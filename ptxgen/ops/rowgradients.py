@@ -91,11 +91,7 @@ def _cross_entropy(x: Several, y: Several, dy: Several, options: Any, needs: Any
 
 
 def _mean_loss(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Several:
-    losses, target = x
-    counted = (target != options["ignore_index"]).to(losses.dtype)
-    count = _call("sum", counted)
-    share = (dy[0] / count).masked_fill(count == 0, 0)
-    return share.unsqueeze(-1).expand_as(losses), None
+    return _call("mean_loss_backward", dy[0], x[1], **_numbers(options)), None
 
 
 def _rms_norm(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Several:

@@ -8,8 +8,11 @@ from typing import Any
 
 from ptxgen.errors import DtypeError
 from ptxgen.numerics.dtype import DTYPES, name_of
+from ptxgen.numerics.rowops import TABLE as FORMULAS
 from ptxgen.numerics.rows import LOGSUMEXP
+from ptxgen.ops import rowwise
 from ptxgen.ops.op import Op, Options, Question, Result
+from ptxgen.ops.op import Reading as Understood
 from ptxgen.ops.run import caller
 from ptxgen.ops.views import alignment, apart, check_contiguous, leading
 from ptxgen.runtime.arrays import ArrayView
@@ -18,6 +21,8 @@ from ptxgen.spec.rows import OUT_F32
 
 TABLE = ("logsumexp",)
 SERVED = ("float32", "bfloat16", "float16")
+WIDE = FORMULAS["logsumexp_f64"]
+"""What float64 is computed by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +49,13 @@ class Reading:
 
 def read(
     views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
-) -> Reading:
+) -> Understood:
     """The rows that a call asks to be reduced."""
     x = views["x"]
+    if x.dtype == "float64":
+        return rowwise.read(WIDE, views, options, targets)
     if x.dtype not in SERVED:
-        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(SERVED)}")
+        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join((*SERVED, 'float64'))}")
     inferred = LOGSUMEXP.infer({"x": x.shape})
     count, width = inferred.sizes["M"], inferred.sizes["N"]
     accepted = tuple(dict.fromkeys((x.dtype, "float32")))
@@ -71,8 +78,11 @@ def read(
 
 def pose(question: Question) -> Problem:
     """The problem of sizes M (rows) and N (elements of a row)."""
+    if question.dtype == "f64":
+        return rowwise.pose(WIDE, question)
     if question.dtype not in map(DTYPES.get, SERVED):
-        raise DtypeError(f"dtype is {question.dtype}; takes {' or '.join(SERVED)}")
+        takes = " or ".join((*SERVED, "float64"))
+        raise DtypeError(f"dtype is {question.dtype}; takes {takes}")
     return _problem(question.dtype, question.sizes["M"], question.sizes["N"], ())
 
 
@@ -90,11 +100,12 @@ def backward(
     options: Options,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
-    """``dx = dy · exp(x - logsumexp(x))``, in f32, rounded once to the dtype of x."""
+    """``dx = dy · exp(x - logsumexp(x))``, in f32 (f64), rounded once to the dtype of x."""
     (x,), (y,), (dy,) = arguments, results, gradients
-    row = y.float().unsqueeze(-1)
-    weights = (x.float() - row).exp().where(row.isfinite(), x.float() == row)
-    return ((dy.float().unsqueeze(-1) * weights).to(x.dtype),)
+    x, y, dy = (t if t.element_size() == 8 else t.float() for t in (x, y, dy))
+    row = y.unsqueeze(-1)
+    weights = (x - row).exp().where(row.isfinite(), x == row)
+    return ((dy.unsqueeze(-1) * weights).to(arguments[0].dtype),)
 
 
 OPS = {LOGSUMEXP.name: Op(LOGSUMEXP, read, pose, backward)}
@@ -116,14 +127,15 @@ def logsumexp(
     Shapes
         ``x`` ``[..., N]``; the result ``[...]``. N = 0 gives -inf.
     Dtypes
-        float32, bfloat16 or float16; so is the result, unless ``out`` or ``out_dtype`` say
-        ``"float32"``.
+        float32, bfloat16, float16 or float64; so is the result, unless ``out`` or ``out_dtype``
+        say ``"float32"`` where x has 16 bits.
     Storage
         Rows may be strided, of stride 1 along the last dimension; any alignment is served.
     Bits
         Contract ``lse/1`` (:mod:`ptxgen.numerics.rows`): a row is cut into segments of 1024, whose
         sums of ``exp(x - m)`` have a fixed order, and which are joined in ascending order, all in
-        f32; the result is rounded once to its dtype. A row's bits depend on that row alone.
+        f32; the result is rounded once to its dtype. Of float64: ``m + log(sum(exp(x - m)))`` in
+        f64, the sum as contract ``rows/1`` has it. A row's bits depend on that row alone.
         :func:`ptxgen.reference.logsumexp` returns the same bits. Inf and NaN are as in IEEE: a NaN
         gives NaN, else +inf gives +inf, and a row of -inf gives -inf.
 

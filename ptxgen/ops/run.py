@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -19,13 +19,21 @@ from ptxgen.numerics.signature import Signature
 from ptxgen.ops import autotune
 from ptxgen.ops.launch import launch, remember
 from ptxgen.ops.op import Numbered, Op
+from ptxgen.ops.replay import (
+    KEY,
+    OPTIONAL,
+    TENSORS,
+    allocator,
+    current_stream,
+    may_be_negated,
+    recorder_of,
+)
 from ptxgen.runtime import (
     ArrayView,
     Call,
     extent,
     framework_of,
     resolve,
-    torch_current,
 )
 from ptxgen.runtime.dlpack import contiguous_strides
 
@@ -51,24 +59,19 @@ class _Entry:
     sizes: tuple[int, ...]
     """Bytes between the ends of each argument and result, 0 for those not given."""
     strided: bool
-    """Whether an operand may be a lazily negated tensor: one has no dimension of unit stride."""
+    """Whether an operand may be a lazily negated tensor."""
 
 
-KEY = "({0}.shape, {0}.stride(), {0}.dtype, {0}.get_device())"
-""":func:`ptxgen.runtime.torch_key`, written out where it is needed: a call is a fifth of it."""
 NEAR = 4096
 """Bytes, short of which results are remembered by how far apart they are."""
-_tensors: set[type] = set()
-"""torch.Tensor and torch.nn.Parameter, once they have been seen; subclasses may do anything."""
-_optional: set[type] = {type(None)}
 
 
 def caller(op: Op) -> Caller:
     """How the library calls ``op``. Makes the hot path, so it is called once, at the first call."""
     memo: dict[tuple[Any, ...], _Entry] = {}
     namespace: dict[str, Any] = {
-        "tensors": _tensors,
-        "optional": _optional,
+        "tensors": TENSORS,
+        "optional": OPTIONAL,
         "find": memo.get,
         "resolve": resolve,
         "careful": partial(careful, op, memo),
@@ -183,6 +186,30 @@ def careful(
     key: tuple[Any, ...] | None,
 ) -> Any:
     """A call, checked argument by argument."""
+    recorder = recorder_of((*arguments, *outs))
+    if recorder is None:
+        return _checked(op, memo, arguments, outs, stream, options, key, None)
+
+    def call(given: tuple[Any, ...], results: tuple[Any, ...], note: Noted) -> Any:
+        return _checked(op, memo, given, results, stream, options, None, note)
+
+    return recorder.launched(call, arguments, outs, stream is None)
+
+
+Noted = Callable[[Callable[..., None], Sequence[int]], None]
+"""Is told what is fired, and with which pointers."""
+
+
+def _checked(
+    op: Op,
+    memo: dict[tuple[Any, ...], _Entry],
+    arguments: tuple[Any, ...],
+    outs: tuple[Any, ...],
+    stream: Any,
+    options: tuple[Any, ...],
+    key: tuple[Any, ...] | None,
+    note: Noted | None,
+) -> Any:
     signature = op.signature
     named = dict(zip((*signature.options, "kernel"), options, strict=True))
     kernel = named["kernel"]
@@ -233,6 +260,8 @@ def careful(
     if found is not None or not timing:  # else it is still to be timed
         seen = [views.get(name) for name in signature.arrays]
         _learn(memo, key, seen, written, prepared.fire, encoders)
+        if note is not None and not call.host:
+            note(prepared.fire, pointers)
     return result
 
 
@@ -289,38 +318,28 @@ def _learn(
             ("torch.nn.parameter", "Parameter"),
         ):
             return
-        _tensors.add(kind)
-        _optional.add(kind)
+        TENSORS.add(kind)
+        OPTIONAL.add(kind)
     if key is None:
         return
     torch = sys.modules["torch"]
     entry = _Entry()
     entry.fire, entry.index, entry.encode = fire, targets[0].index, encoders
-    entry.current = getattr(torch._C, "_cuda_getCurrentRawStream", None) or torch_current
-    entry.strided = any(v.shape and 1 not in v.strides for v in everything)
+    entry.current = current_stream(torch)
+    entry.strided = any(may_be_negated(v.shape, v.strides) for v in everything)
     entry.sizes = tuple(0 if v is None else _nbytes(v) for v in (*arguments, *targets))
     entry.grad_enabled = torch.is_grad_enabled
-    entry.empty = tuple(_allocator(torch, target) for target in targets)
+    entry.empty = tuple(
+        allocator(
+            torch,
+            target.shape,
+            contiguous_strides(target.shape),
+            getattr(torch, target.dtype),
+            target.index,
+        )
+        for target in targets
+    )
     remember(memo, key, entry)
-
-
-def _allocator(torch: Any, target: ArrayView) -> Callable[[], Any]:
-    """Makes results like ``target``, which is contiguous where this is asked.
-
-    In the way of torch's own compiled code, if this torch has it (private; a third of the cost
-    of ``torch.empty``). That allocates on the current GPU, so it is asked which one that is.
-    """
-    shape, dtype, index = target.shape, getattr(torch, target.dtype), target.index
-    slow = partial(torch.empty, shape, dtype=dtype, device=torch.device("cuda", index))
-    guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
-    fast = getattr(guards, "_empty_strided_cuda", None)
-    current = getattr(torch._C, "_cuda_getDevice", None)
-    if fast is None or current is None:
-        return slow
-    strides = contiguous_strides(shape)
-    if torch.cuda.device_count() == 1:
-        return partial(fast, shape, strides, dtype)
-    return lambda: fast(shape, strides, dtype) if current() == index else slow()
 
 
 def _nbytes(view: ArrayView) -> int:

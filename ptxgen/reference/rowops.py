@@ -52,8 +52,7 @@ def compute(name: str, *arrays: ArrayLike | None, out_dtype: Any = None, **numbe
             inputs[each] = found[each][..., None] if kind == "row" else found[each]
     for each, value in options.items():
         inputs[each] = np.asarray(value, FULL.get(row.numbers[each].dtype, wide))
-    columns = found[first].shape[-1]
-    made = results(what, inputs, reduce, columns)
+    made = results(what, inputs, reduce, inferred.sizes["N"])
     shaped = []
     for value, shape, output in zip(made, inferred.results, what.outputs, strict=True):
         full = (*shape, 1) if output.level == "row" else shape

@@ -13,6 +13,7 @@ from ptxgen.numerics import rows
 from ptxgen.numerics.dtype import DTYPES, name_of
 from ptxgen.reference.f32 import F32, add, fma, mul
 from ptxgen.reference.half import downcast, upcast
+from ptxgen.reference.rowops import compute
 
 Array = NDArray[Any]
 
@@ -23,12 +24,15 @@ def logsumexp(x: ArrayLike, *, out_dtype: Any = None) -> Array:
     """``log(sum(exp(x), axis=-1))``: ``[..., N]`` to ``[...]``, with the bits of
     :func:`ptxgen.logsumexp`.
 
-    ``x`` is float32, bfloat16 or float16, and so is the result, unless ``out_dtype`` is "float32".
-    Raises DtypeError and ShapeError.
+    ``x`` is float32, bfloat16, float16 or float64, and so is the result, unless ``out_dtype`` is
+    "float32" where x has 16 bits. Raises DtypeError and ShapeError.
     """
     array = np.asarray(x)
+    if array.dtype == np.float64:
+        return np.asarray(compute("logsumexp_f64", array, out_dtype=out_dtype))
     if array.dtype.name not in SERVED or not array.dtype.isnative:
-        raise DtypeError(f"x has dtype {array.dtype.name}; takes {' or '.join(SERVED)}")
+        takes = " or ".join((*SERVED, "float64"))
+        raise DtypeError(f"x has dtype {array.dtype.name}; takes {takes}")
     (shape,) = rows.LOGSUMEXP.infer({"x": array.shape}).results
     accepted = dict.fromkeys((array.dtype.name, "float32"))
     wanted = array.dtype.name if out_dtype is None else name_of(out_dtype, "out_dtype")

@@ -67,9 +67,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Operations whose operator is made from their row."""
     from ptxgen.ops import OPS
-    from ptxgen.torch.generic import operator
+    from ptxgen.torch.generic import called
 
     row = OPS.get(name)
     if row is None or row.backward is None:
         raise AttributeError(f"module 'ptxgen.torch' has no attribute {name!r}")
-    return operator(row)
+    return called(row)

@@ -5,7 +5,8 @@ below autograd, and returns what the operator returns. ``out=`` and in-place for
 It may return ``NotImplemented`` (arguments that it does not take: the operator is then unknown to
 the block), or :data:`ALONE` (PyTorch's kernel has the block's property for them, for the reason
 that stands there). A function of :data:`COMPOSED` runs above autograd, and is made of functions
-that can be differentiated.
+that can be differentiated. One of :data:`WHOLE` runs there as well, where autograd records nothing,
+and saves what PyTorch makes for gradients; it may return :data:`PARTS`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ Serve = Callable[..., Any]
 
 ALONE: Final = object()
 """Returned where PyTorch's own kernel computes each row by itself."""
+PARTS: Final = object()
+"""Returned where PyTorch's own kernel calls operators that are served."""
 
 
 # -- products -------------------------------------------------------------------------------
@@ -313,6 +316,42 @@ def _rms_norm(tier: str, x: Any, shape: Any, weight: Any, eps: Any) -> Any:
         return y, scale.unsqueeze(-1)
     y, scale = _rows("native_rms_norm", options, _flat(x, shape), _vector(weight))
     return y.view(x.shape), scale.view(_outer(x, shape))
+
+
+def _fits(x: Any, shape: Any, *weights: Any) -> bool:
+    """Whether these are rows that a norm takes, of one dtype."""
+    last = x.shape[-1:]
+    return (
+        x.dtype in NAMES
+        and tuple(shape) == last
+        and all(w is None or (w.dtype is x.dtype and w.shape == last) for w in weights)
+    )
+
+
+def _layer_norm_alone(
+    tier: str, x: Any, shape: Any, weight: Any, bias: Any, eps: float, _: bool
+) -> Any:
+    if not _fits(x, shape, weight, bias):
+        return PARTS
+    return _rows("layer_norm", (eps, None, None), x, weight, bias)
+
+
+def _rms_norm_alone(tier: str, x: Any, shape: Any, weight: Any, eps: Any) -> Any:
+    if not _fits(x, shape, weight):
+        return PARTS
+    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    return _rows("rms_norm", (eps, None, None), x, weight)
+
+
+def _softmax_alone(name: str) -> Serve:
+    serve = _softmax(name)
+
+    def alone(tier: str, x: Any, dim: int, dtype: Any) -> Any:
+        if x.dtype not in NAMES or (dtype is not None and dtype is not x.dtype):
+            return PARTS
+        return serve(tier, x, dim, False)
+
+    return alone
 
 
 def _layer_norm_backward(
@@ -629,3 +668,13 @@ SERVED: Final[dict[str, Serve]] = {
 
 COMPOSED: Final[dict[str, Serve]] = {"scaled_dot_product_attention": _attention}
 """Operators that are served above autograd."""
+
+WHOLE: Final[dict[str, tuple[str, Serve]]] = {
+    "layer_norm": ("native_layer_norm", _layer_norm_alone),
+    "rms_norm": ("_fused_rms_norm", _rms_norm_alone),
+    "softmax.int": ("_softmax", _softmax_alone("softmax")),
+    "log_softmax.int": ("_log_softmax", _softmax_alone("log_softmax")),
+}
+"""Operators that are served above autograd where that records nothing: the operator of
+:data:`SERVED` that they are counted as, and what serves them, given all arguments.
+"""

@@ -163,24 +163,19 @@ def _autocast_factors(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, t
 
 
 # -- which way ----------------------------------------------------------------------------
-def gradient_wanted(
-    a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None = None
-) -> bool | None:
-    """Whether autograd must record a product; None if it has to be shown as an operator."""
+def gradient_wanted(*operands: torch.Tensor | None) -> bool | None:
+    """Whether autograd must record a call; None if it has to be shown as an operator."""
     if forward_ad._current_level >= 0:
-        _refuse_tangents(a, b, bias)
-    if (
-        _is_compiling()
-        or type(a) not in PLAIN
-        or type(b) not in PLAIN
-        or _dispatch_modes()
-        or _transforms()
-        or _tracing()
-    ):
+        _refuse_tangents(*operands)
+    if _is_compiling() or _dispatch_modes() or _transforms() or _tracing():
         return None
-    return _is_grad_enabled() and (
-        a.requires_grad or b.requires_grad or (bias is not None and bias.requires_grad)
-    )
+    wanted = False
+    for operand in operands:
+        if operand is not None:
+            if type(operand) not in PLAIN:
+                return None
+            wanted = wanted or operand.requires_grad
+    return wanted and _is_grad_enabled()
 
 
 def _refuse_tangents(*operands: torch.Tensor | None) -> None:

@@ -11,6 +11,7 @@ import torch
 
 from ptxgen import layout
 from ptxgen.errors import GradError
+from ptxgen.torch.functional import gradient_wanted
 
 _LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 
@@ -76,7 +77,33 @@ def _backward_rope(ctx: Any, gradient: Any) -> tuple[Any, ...]:
     cos, sin = ctx.saved_tensors
     if any(ctx.needs_input_grad[1:3]):
         raise GradError("rope has no gradients of cos and sin; detach them")
-    return torch.ops.ptxgen.rope(gradient, cos, -sin, ctx.interleaved), None, None, None
+    return rope(gradient, cos, -sin, ctx.interleaved), None, None, None
+
+
+class Recorded(torch.autograd.Function):
+    """``rope`` and its gradient, where only autograd watches."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        _setup_rope(ctx, inputs, None)
+        x, cos, sin, interleaved = inputs
+        return layout.rope(x, cos, sin, interleaved=interleaved)
+
+    backward = staticmethod(_backward_rope)
+
+
+_recorded = super(torch.autograd.Function, Recorded).apply
+"""``Recorded.apply`` without what it does for ``torch.func``, which never comes here."""
+
+
+def rope(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
+    """As an operator, or as a function of autograd, or as it is."""
+    wanted = gradient_wanted(x, cos, sin)
+    if wanted is None:
+        return torch.ops.ptxgen.rope(x, cos, sin, interleaved)
+    if wanted:
+        return _recorded(x, cos, sin, interleaved)
+    return layout.rope(x, cos, sin, interleaved=interleaved)
 
 
 def _unrecorded(compute: Callable[..., Any]) -> Callable[..., Any]:

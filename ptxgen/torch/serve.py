@@ -6,20 +6,24 @@ is not touched and costs nothing. The overrides are the process's: one set for a
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ptxgen.errors import DtypeError, PtxgenError, UnservedError
-from ptxgen.torch.aten import ALONE, COMPOSED, SERVED, Serve
+from ptxgen.ops.replay import NEEDED, Parameter, front
+from ptxgen.torch.aten import ALONE, COMPOSED, PARTS, SERVED, WHOLE, Serve
+from ptxgen.torch.functional import PLAIN
 from ptxgen.torch.module import _checked
 from ptxgen.torch.unserved import overload, reason
 
@@ -217,8 +221,8 @@ class _Overrides:
                 warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
                 for device in DEVICES:
                     for op, key, made in _planned(device.upper()):
-                        kernel = made(self.blocks, get(op, key))
-                        library.impl(op, kernel, key, with_keyset=True)
+                        kernel = made(self.blocks, _original(get(op, key), key))
+                        library.impl(op, kernel, key)
                         self.seen.add(op)
             stance = torch.compiler.set_stance("force_eager")
         except BaseException:
@@ -237,6 +241,15 @@ class _Overrides:
 
 _overrides = _Overrides()
 
+
+def _original(kernel: Any, key: str) -> Callable[..., Any]:
+    """PyTorch's own kernel. It is told the key that it stands under: to be told by each call which
+    keys there are costs a quarter of a microsecond.
+    """
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+    return functools.partial(kernel.call_boxed, keys)
+
+
 Make = Callable[[list[batch_invariant], Any], Callable[..., Any]]
 
 
@@ -254,13 +267,23 @@ _plans: dict[str, list[tuple[Any, str, Make]]] = {}
 def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     runs = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+
+    def served(op: Any) -> bool:
+        name = op.name()
+        return has(name, key) or (runs(name, key) and not has(name, "CompositeImplicitAutograd"))
+
     rows = {overload(f"aten::{name}"): serve for name, serve in SERVED.items()}
-    forms = {**rows, **dict(_forms(rows))}
+    forms, planned = {**rows, **dict(_forms(rows))}, set(rows)
     del rows
     composed = {overload(f"aten::{name}"): serve for name, serve in COMPOSED.items()}
     for op, serve in composed.items():
         for each in (f"Autograd{key}", key):
             yield op, each, _composed(op, serve)
+    for name, (part, serve) in WHOLE.items():
+        op = overload(f"aten::{name}")
+        if op is not None and served(overload(f"aten::{part}")):
+            for each in (f"Autograd{key}", key):
+                yield op, each, _whole(op, part, serve)
     for name in sorted(torch._C._dispatch_get_all_op_names()):
         if not name.startswith("aten::"):
             continue
@@ -268,8 +291,8 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
         if op is None or op in composed:
             continue
         if op in forms:
-            if has(name, key) or (runs(name, key) and not has(name, "CompositeImplicitAutograd")):
-                yield op, key, _serving(op, forms[op])
+            if served(op):
+                yield op, key, _serving(op, forms[op], op in planned)
         elif has(name, key) and reason(op) is None:
             yield op, key, _unknown(op)
 
@@ -330,22 +353,25 @@ def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     )
 
 
-def _serving(op: Any, serve: Serve) -> Make:
+def _serving(op: Any, serve: Serve, planned: bool) -> Make:
+    """``planned``: what it launches is remembered (:mod:`ptxgen.ops.replay`)."""
+    parameters = _parameters(op) if planned else None
     name, qualified = op.overloadpacket.__name__, str(op)
     enabled, switch = torch.is_grad_enabled, torch._C._set_grad_enabled
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        call = original.call_boxed
-
-        def kernel(keys: Any, *args: Any, **options: Any) -> Any:
+        def serving(follow: Any, *args: Any, **options: Any) -> Any:
             if not blocks:
-                return call(keys, *args, **options)
+                return original(*args, **options)
             block = blocks[-1]
             recording = enabled()
             if recording:  # autograd has been here
                 switch(False)
             try:
-                found = serve(block.tier, *args, **options)
+                compute = functools.partial(serve, block.tier)
+                if follow is not None:
+                    compute = functools.partial(follow, compute)
+                found = compute(*args, **options)
             except DtypeError:
                 found = NotImplemented
             finally:
@@ -356,28 +382,103 @@ def _serving(op: Any, serve: Serve) -> Make:
                     block.free[name] += 1
                 else:
                     block._meet(qualified)
-                return call(keys, *args, **options)
+                return original(*args, **options)
             counts = block.served
             counts[name] = counts.get(name, 0) + 1  # quicker than a Counter's own +=
             return found
 
-        return kernel
+        if parameters is None:
+            return functools.partial(serving, None)
+        return _front(parameters, serving, blocks, name, autograd=False)  # which has been here
 
     return make
+
+
+def _whole(op: Any, name: str, serve: Serve) -> Make:
+    parameters = _parameters(op)
+    assert parameters is not None, "of numbers and tensors"
+
+    def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
+        def serving(follow: Any, *args: Any) -> Any:
+            if not blocks or _watched(args):
+                return original(*args)
+            block = blocks[-1]
+            compute = functools.partial(serve, block.tier)
+            found = compute(*args) if follow is None else follow(compute, *args)
+            if found is PARTS:
+                return original(*args)
+            block.served[name] += 1
+            return found
+
+        return _front(parameters, serving, blocks, name, autograd=True)
+
+    return make
+
+
+def _watched(tree: Any) -> bool:
+    """Whether somebody has to see what is done to some tensor."""
+    return forward_ad._current_level >= 0 or any(
+        type(t) not in PLAIN or (t.requires_grad and torch.is_grad_enabled())
+        for t in _tensors(tree)
+    )
+
+
+def _front(
+    parameters: Sequence[Parameter],
+    serving: Callable[..., Any],
+    blocks: list[batch_invariant],
+    name: str,
+    autograd: bool,
+) -> Callable[..., Any]:
+    """``serving`` by plans, of the block entered last."""
+    return front(
+        parameters,
+        serving,
+        autograd=autograd,
+        before=("block = blocks[-1] if blocks else None",),
+        checks=("block is not None", *(("forward_ad._current_level < 0",) if autograd else ())),
+        keyed=("block.tier",),
+        hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
+        given={"blocks": blocks, "name": name, "forward_ad": forward_ad},
+    )
+
+
+def _parameters(op: Any) -> list[Parameter] | None:
+    """The arguments of an operator whose calls can be remembered; None if there are others."""
+    found = []
+    for i, argument in enumerate(op._schema.arguments):
+        kind = _KINDS.get(str(argument.type))
+        if kind is None:
+            return None
+        name = argument.name if argument.kwarg_only else f"a{i}"
+        default = argument.default_value if argument.has_default_value() else NEEDED
+        found.append(Parameter(name, kind, default, argument.kwarg_only))
+    return found
+
+
+_KINDS = {
+    "Tensor": "array",
+    "Optional[Tensor]": "optional",
+    **dict.fromkeys(("List[int]", "List[bool]", "Optional[List[int]]"), "list"),
+    **dict.fromkeys(("int", "bool", "float", "number"), "value"),
+    **dict.fromkeys(("Optional[int]", "Optional[bool]", "Optional[float]"), "value"),
+    **dict.fromkeys(("Optional[number]", "str", "Optional[str]"), "value"),
+}
+"""How :mod:`ptxgen.ops.replay` takes arguments of a type."""
 
 
 def _composed(op: Any, serve: Serve) -> Make:
     name, qualified = op.overloadpacket.__name__, str(op)
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def kernel(keys: Any, *args: Any, **options: Any) -> Any:
+        def kernel(*args: Any, **options: Any) -> Any:
             if not blocks:
-                return original.call_boxed(keys, *args, **options)
+                return original(*args, **options)
             block = blocks[-1]
             found = serve(block.tier, *args, **options)
             if found is NotImplemented:
                 block._meet(qualified)
-                return original.call_boxed(keys, *args, **options)
+                return original(*args, **options)
             block.served[name] += 1
             return found
 
@@ -390,13 +491,13 @@ def _unknown(op: Any) -> Make:
     name, qualified = op.overloadpacket.__name__, str(op)
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def kernel(keys: Any, *args: Any, **options: Any) -> Any:
+        def kernel(*args: Any, **options: Any) -> Any:
             if blocks:
                 if _exact(args, options):
                     blocks[-1].free[name] += 1
                 else:
                     blocks[-1]._meet(qualified)
-            return original.call_boxed(keys, *args, **options)
+            return original(*args, **options)
 
         return kernel
 

@@ -1,0 +1,70 @@
+"""Tensors of real PyTorch that pass for those of a GPU, and a GPU that notes its launches."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from typing import Any, NamedTuple
+
+from runtime_fakes import FakeDevice
+
+from ptxgen.ops import launch, replay, run
+from ptxgen.runtime import arrays, call, registry
+
+
+class Fired(NamedTuple):
+    """A launch: the kernel, its grid, and its parameters as numbers of 8 bytes."""
+
+    kernel: str
+    grid: tuple[int, ...]
+    words: tuple[int, ...]
+
+
+class Gpu(FakeDevice):
+    """``fired`` has the launches."""
+
+    def __init__(self) -> None:
+        super().__init__("cuda")
+
+    @property
+    def fired(self) -> list[Fired]:
+        found = []
+        for event in self.events("launch"):
+            symbol, grid, packed = event[1], event[2], event[5]
+            packed += bytes(-len(packed) % 8)
+            found.append(Fired(symbol, grid, struct.unpack(f"<{len(packed) // 8}Q", packed)))
+        return found
+
+    def called(self, function: Any, *args: Any, **named: Any) -> tuple[Any, list[Fired]]:
+        """What a call returns, and what it fires."""
+        self.log.clear()
+        return function(*args, **named), self.fired
+
+
+def gpu(monkeypatch: Any) -> Gpu:
+    """The GPU, whose tensors are those on the CPU from here on."""
+    import torch
+
+    device = Gpu()
+    seen = arrays._view_torch
+
+    def view(x: Any, name: str, stream: int) -> Any:
+        return dataclasses.replace(seen(x, name, stream), kind="cuda", index=0)
+
+    def empty(like: Any, shape: Any, dtype: str, where: Any, stream: int) -> Any:
+        tensor = torch.empty(shape, dtype=getattr(torch, dtype))
+        return view(tensor, "out", 0), lambda: tensor
+
+    def allocator(torch: Any, shape: Any, strides: Any, dtype: Any, index: int) -> Any:
+        return lambda: torch.empty_strided(shape, strides, dtype=dtype)
+
+    monkeypatch.setattr(registry, "_kinds", dict(registry._kinds))
+    registry.register("cuda", lambda: [device])
+    monkeypatch.setitem(arrays._READERS, "torch", view)
+    monkeypatch.setattr(call.arrays, "empty", empty)
+    for module in (replay, run):
+        monkeypatch.setattr(module, "allocator", allocator)
+        monkeypatch.setattr(module, "current_stream", lambda torch: lambda index: 0)
+    monkeypatch.setattr(call, "resolve", lambda stream, operands: 0)
+    monkeypatch.setattr(launch, "_cubin", lambda spec, arch: b"")
+    return device

@@ -69,13 +69,33 @@ def _copied(x: Any, *, out: Any, stream: Any) -> Any:
     return _copy(x, out=out, stream=stream)
 
 
-@remembered("*arrays")
 def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
     """The arrays one behind the other along ``axis``: one pass, a launch an array.
 
     All have one dtype, and one shape but for that axis. In PyTorch they have gradients: parts of
     the result's. Raises ShapeError or DtypeError that names the two that differ.
     """
+    if arrays and _watched(arrays, out):
+        _joint(arrays, axis)
+        return sys.modules["torch"].ops.ptxgen.concat(list(arrays), axis % len(arrays[0].shape))
+    return _joined(arrays, axis, out=out, stream=stream)
+
+
+@remembered("*arrays")
+def _joined(arrays: Sequence[Any], axis: int, *, out: Any, stream: Any) -> Any:
+    """What :func:`concat` computes."""
+    axis, shape = _joint(arrays, axis)
+    result = _result(arrays[0], shape, out)
+    at = 0
+    for x in arrays:
+        length = x.shape[axis]
+        _copy(x, out=narrow(result, axis, at, length), stream=stream)
+        at += length
+    return result
+
+
+def _joint(arrays: Sequence[Any], axis: int) -> tuple[int, list[int]]:
+    """The axis, and the shape of arrays along it. Raises ShapeError, DtypeError, OptionError."""
     if not arrays:
         raise OptionError("concat takes at least one array; got none")
     first = arrays[0]
@@ -91,17 +111,9 @@ def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any
                 f"arrays[{i}] has shape {shape}, arrays[0] {list(first.shape)}; they may differ "
                 f"along axis {axis} only"
             )
-    if _watched(arrays, out):
-        return sys.modules["torch"].ops.ptxgen.concat(list(arrays), axis)
     shape = list(first.shape)
     shape[axis] = sum(x.shape[axis] for x in arrays)
-    result = _result(first, shape, out)
-    at = 0
-    for x in arrays:
-        length = x.shape[axis]
-        _copy(x, out=narrow(result, axis, at, length), stream=stream)
-        at += length
-    return result
+    return axis, shape
 
 
 def pad(

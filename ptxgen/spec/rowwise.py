@@ -27,7 +27,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from ptxgen.expr import TRUE, Expr, all_of, ceil_div, maximum, minimum, var
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum, var
 from ptxgen.numerics import rowops, rowwise
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.formula import STORED, Formula, Input, Node, Output
@@ -358,7 +358,7 @@ class RowSpec(KernelSpec):
     """A kernel of an operation over rows.
 
     ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
-    (``ctas`` CTAs have one so, and tell each other their leaves' sums), "staged" (as these, but
+    (``ctas`` CTAs have one so, and tell each other their leaves' sums), "staged" (as "held", but
     CTAs walk over rows, and copy the next one to shared memory while they compute; ``buffers``
     rows of ``read`` bytes an element find room there) or "streamed" (a CTA has a
     row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
@@ -417,8 +417,8 @@ class RowSpec(KernelSpec):
         short = self.lanes < LANES or self.pieces < LEAF // (LANES * GROUP)
         alone = self.warps == self.leaves == self.ctas == 1 and self.part == "held"
         check(alone or not short, name, "warps of a short row", self.warps, 1)
+        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
         staged = self.part == "staged"
-        check(staged or (self.part == "cluster") == (self.ctas > 1), name, "CTAs", self.ctas, 1)
         check(self.persistent or not staged, name, "persistent", self.persistent, True)
         check(self.buffers in (1, 2), name, "buffers", self.buffers, (1, 2))
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
@@ -439,7 +439,7 @@ class RowSpec(KernelSpec):
     @property
     def min_arch(self) -> str:
         """See :attr:`KernelSpec.min_arch`."""
-        return "sm_90" if self.ctas > 1 else "sm_80"
+        return "sm_90" if self.part == "cluster" else "sm_80"
 
     def of(self, dtype: Hashable) -> Self:
         """The same kernel for another variant."""
@@ -543,9 +543,6 @@ class RowSpec(KernelSpec):
     @property
     def grid(self) -> Expr:
         if self.persistent:
-            if self.ctas > 1:  # groups of SMs leave up to a tenth of them without a whole cluster
-                most = maximum(SMS * (9 * self.per_sm) // (10 * self.ctas), 1)
-                return minimum(ROWS, most) * self.ctas
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
         if self.part in ("branches", "finish"):
             return ROWS * BRANCHES

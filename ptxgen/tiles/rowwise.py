@@ -51,6 +51,8 @@ def _rows() -> RouteTable:
     large = (RowSpec("held", 8, 2, per_sm=3), RowSpec("held", 16, 2, per_sm=2))
     wide = RowSpec("held", 16)
     long = tuple(RowSpec("cluster", 16, ctas=ctas) for ctas in (4, 8))
+    shared = RowSpec("cluster", 16, 2, ctas=4, per_sm=2)
+    longest = RowSpec("cluster", 32, 2, ctas=4)
     short_odd = RowSpec("held", rows=4), middle[1]
     odd = (middle[2], RowSpec("cluster", 8, ctas=8), long[1])
     aside = RowSpec("staged", 26, 2, persistent=True, buffers=2)
@@ -60,6 +62,7 @@ def _rows() -> RouteTable:
         replace(aside, leaves=1, read=4),
         aside,
     )
+    many = (HELD <= 4) & (ROWS * 4 > SMS)
     several = (HELD <= 4) & ((COLS > middle[2].capacity) | (HELD <= 2) & WAY.eq(1))
     return RouteTable(
         SPACE,
@@ -70,12 +73,16 @@ def _rows() -> RouteTable:
             Route((middle[2],), HELD <= 8, "a CTA a row, held in registers"),
             Route((large[1],), HELD <= 4, "a CTA a row, several on an SM"),
             Route((wide,), HELD <= 8, "a CTA a row, held in registers"),
-            Route((aside,), HELD <= 4, "a CTA walks over rows, by way of shared memory"),
-            *(Route((k,), HELD <= 8, "long rows: a cluster a row") for k in long),
+            Route((aside,), many, "a CTA walks over rows, by way of shared memory"),
+            Route((long[0],), HELD <= 8, "long rows: a cluster a row"),
+            Route((shared,), many, "long rows: a cluster a row, two on their SMs"),
+            Route((long[1],), HELD <= 8, "long rows: a cluster a row"),
             *_split(True),
+            Route((longest,), (HELD <= 4) & (LEAVES > 160), "the longest that a cluster holds"),
             Route((RowSpec("streamed", 16, 2),), TRUE, "any length: a CTA a row, stage by stage"),
             *(Route((k,), HELD <= 8, "short rows off 16 bytes") for k in _odd(*short_odd)),
-            *(Route((k,), HELD <= 4, "others, by way of shared memory") for k in _odd(*asides)),
+            *(Route((k,), HELD <= 4, "others, by way of shared memory") for k in _odd(*asides[:3])),
+            Route((replace(aside, vector=False),), many, "others, by way of shared memory"),
             *(Route((k,), HELD <= 8, "rows off 16 bytes, held so too") for k in _odd(*odd)),
             *_split(False),
             Route((RowSpec("streamed", 16, 2, vector=False),), TRUE, "everything else"),

@@ -71,7 +71,10 @@ def candidates(
         yield Candidate(0.0, Choice(9, ("rows_softmax_bf16_held_512x32_4cca29",), (rows,), ()))
         return
     # 10: a CTA walks over rows, by way of shared memory
-    if arch in SOME_0 and vector == 1 and cols <= 53248 and read <= 2 and held <= 4:
+    if (
+        arch in SOME_0
+        and vector == 1 and cols <= 53248 and read <= 2 and held <= 4 and sms < rows * 4
+    ):
         choice = Choice(
             10, ("rows_softmax_bf16_staged_832x64_952a28",), (min(-(-rows // 1), sms * 1),), (),
         )
@@ -82,19 +85,28 @@ def candidates(
         choice = Choice(11, ("rows_softmax_bf16_cluster_2048x32_8a7417",), (rows * 4,), ())
         yield Candidate(0.0, choice)
         return
-    # 12: long rows: a cluster a row
-    if arch in SOME_1 and vector == 1 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(12, ("rows_softmax_bf16_cluster_4096x32_448a5d",), (rows * 8,), ())
+    # 12: long rows: a cluster a row, two on their SMs
+    if (
+        arch in SOME_1
+        and vector == 1 and cols <= 131072 and rows * 4 <= 2147483647 and held <= 4
+        and sms < rows * 4
+    ):
+        choice = Choice(12, ("rows_softmax_bf16_cluster_2048x64_d183f8",), (rows * 4,), ())
         yield Candidate(0.0, choice)
         return
-    # 13: few very long rows: branches on all SMs, then their sum
+    # 13: long rows: a cluster a row
+    if arch in SOME_1 and vector == 1 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(13, ("rows_softmax_bf16_cluster_4096x32_448a5d",), (rows * 8,), ())
+        yield Candidate(0.0, choice)
+        return
+    # 14: few very long rows: branches on all SMs, then their sum
     if (
         vector == 1 and way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            13,
+            14,
             (
                 "rows_softmax_bf16_branches0_1024x32_740afe",
                 "rows_softmax_bf16_combine0_512x32_814151",
@@ -102,14 +114,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 14: few very long rows, stage by stage, on all SMs
+    # 15: few very long rows, stage by stage, on all SMs
     if (
         vector == 1 and way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            14,
+            15,
             (
                 "rows_softmax_bf16_branches0_512x64_cfcaad",
                 "rows_softmax_bf16_combine0_512x32_401c5e",
@@ -121,69 +133,77 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 15: any length: a CTA a row, stage by stage
+    # 16: the longest that a cluster holds
+    if (
+        arch in SOME_1
+        and vector == 1 and cols <= 262144 and rows * 4 <= 2147483647 and held <= 4 and leaves > 160
+    ):
+        choice = Choice(16, ("rows_softmax_bf16_cluster_4096x64_1db2d5",), (rows * 4,), ())
+        yield Candidate(0.0, choice)
+        return
+    # 17: any length: a CTA a row, stage by stage
     if vector == 1:
-        yield Candidate(0.0, Choice(15, ("rows_softmax_bf16_streamed_512x64_764a74",), (rows,), ()))
+        yield Candidate(0.0, Choice(17, ("rows_softmax_bf16_streamed_512x64_764a74",), (rows,), ()))
         return
-    # 16: short rows off 16 bytes
+    # 18: short rows off 16 bytes
     if cols <= 1024 and held <= 8:
-        choice = Choice(16, ("rows_softmax_bf16_held_32x32_any_59f902",), (-(-rows // 4),), ())
+        choice = Choice(18, ("rows_softmax_bf16_held_32x32_any_59f902",), (-(-rows // 4),), ())
         yield Candidate(0.0, choice)
         return
-    # 17: short rows off 16 bytes
+    # 19: short rows off 16 bytes
     if cols <= 4096 and held <= 8:
-        yield Candidate(0.0, Choice(17, ("rows_softmax_bf16_held_128x32_any_ea4927",), (rows,), ()))
-        return
-    # 18: others, by way of shared memory
-    if cols <= 8192 and read <= 4 and held <= 4:
-        choice = Choice(
-            18, ("rows_softmax_bf16_staged_256x32_any_5f6b7b",), (min(-(-rows // 1), sms * 3),), (),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 19: others, by way of shared memory
-    if cols <= 13312 and read <= 4 and held <= 4:
-        choice = Choice(
-            19, ("rows_softmax_bf16_staged_416x32_any_06f73f",), (min(-(-rows // 1), sms * 2),), (),
-        )
-        yield Candidate(0.0, choice)
+        yield Candidate(0.0, Choice(19, ("rows_softmax_bf16_held_128x32_any_ea4927",), (rows,), ()))
         return
     # 20: others, by way of shared memory
-    if arch in SOME_0 and cols <= 26624 and read <= 4 and held <= 4:
+    if cols <= 8192 and read <= 4 and held <= 4:
         choice = Choice(
-            20, ("rows_softmax_bf16_staged_832x32_any_58fcec",), (min(-(-rows // 1), sms * 1),), (),
+            20, ("rows_softmax_bf16_staged_256x32_any_5f6b7b",), (min(-(-rows // 1), sms * 3),), (),
         )
         yield Candidate(0.0, choice)
         return
     # 21: others, by way of shared memory
-    if arch in SOME_0 and cols <= 53248 and read <= 2 and held <= 4:
+    if cols <= 13312 and read <= 4 and held <= 4:
         choice = Choice(
-            21, ("rows_softmax_bf16_staged_832x64_any_2cedac",), (min(-(-rows // 1), sms * 1),), (),
+            21, ("rows_softmax_bf16_staged_416x32_any_06f73f",), (min(-(-rows // 1), sms * 2),), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 22: rows off 16 bytes, held so too
-    if cols <= 8192 and held <= 8:
-        yield Candidate(0.0, Choice(22, ("rows_softmax_bf16_held_256x32_any_bcbc93",), (rows,), ()))
+    # 22: others, by way of shared memory
+    if arch in SOME_0 and cols <= 26624 and read <= 4 and held <= 4:
+        choice = Choice(
+            22, ("rows_softmax_bf16_staged_832x32_any_58fcec",), (min(-(-rows // 1), sms * 1),), (),
+        )
+        yield Candidate(0.0, choice)
         return
-    # 23: rows off 16 bytes, held so too
-    if arch in SOME_1 and cols <= 65536 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(23, ("rows_softmax_bf16_cluster_2048x32_any_f27f66",), (rows * 8,), ())
+    # 23: others, by way of shared memory
+    if arch in SOME_0 and cols <= 53248 and read <= 2 and held <= 4 and sms < rows * 4:
+        choice = Choice(
+            23, ("rows_softmax_bf16_staged_832x64_any_2cedac",), (min(-(-rows // 1), sms * 1),), (),
+        )
         yield Candidate(0.0, choice)
         return
     # 24: rows off 16 bytes, held so too
-    if arch in SOME_1 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
-        choice = Choice(24, ("rows_softmax_bf16_cluster_4096x32_any_660517",), (rows * 8,), ())
+    if cols <= 8192 and held <= 8:
+        yield Candidate(0.0, Choice(24, ("rows_softmax_bf16_held_256x32_any_bcbc93",), (rows,), ()))
+        return
+    # 25: rows off 16 bytes, held so too
+    if arch in SOME_1 and cols <= 65536 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(25, ("rows_softmax_bf16_cluster_2048x32_any_f27f66",), (rows * 8,), ())
         yield Candidate(0.0, choice)
         return
-    # 25: few very long rows: branches on all SMs, then their sum
+    # 26: rows off 16 bytes, held so too
+    if arch in SOME_1 and cols <= 131072 and rows * 8 <= 2147483647 and held <= 8:
+        choice = Choice(26, ("rows_softmax_bf16_cluster_4096x32_any_660517",), (rows * 8,), ())
+        yield Candidate(0.0, choice)
+        return
+    # 27: few very long rows: branches on all SMs, then their sum
     if (
         way == 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            25,
+            27,
             (
                 "rows_softmax_bf16_branches0_512x64_any_e10230",
                 "rows_softmax_bf16_combine0_512x32_814151",
@@ -191,14 +211,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 26: few very long rows, stage by stage, on all SMs
+    # 28: few very long rows, stage by stage, on all SMs
     if (
         way >= 1 and rows * branches * 32 <= 268435456 and rows * 64 <= 268435456
         and rows * branches <= 2147483647 and rows <= 2147483647 and rows * 2 <= sms
         and leaves > 128
     ):
         choice = Choice(
-            26,
+            28,
             (
                 "rows_softmax_bf16_branches0_512x64_any_3da237",
                 "rows_softmax_bf16_combine0_512x32_401c5e",
@@ -210,5 +230,5 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 27: everything else
-    yield Candidate(0.0, Choice(27, ("rows_softmax_bf16_streamed_512x64_any_03f640",), (rows,), ()))
+    # 29: everything else
+    yield Candidate(0.0, Choice(29, ("rows_softmax_bf16_streamed_512x64_any_03f640",), (rows,), ()))

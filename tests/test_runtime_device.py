@@ -234,6 +234,44 @@ def test_generic_launch_rewrites_the_leading_pointers_only():
         launch.fire(55, 101)
 
 
+@pytest.mark.parametrize("attributes", [(0, 0), (77, 1)])
+def test_a_cuda_launch_is_written_for_its_pointers(attributes):
+    """In their order, with attributes where there are some; maps that moved are placed."""
+    done = []
+
+    def note(what):
+        return lambda *args: done.append((what, *args))
+
+    maps = [[1, 102, "where", "box"], [2, 9, "there", "box"]]
+    blocks = [("memory", "config", "params", "extra", maps)]
+    take, build = blocks.pop, lambda: ("new", "config", "params", "extra", [])
+    statuses = iter([0, 0, 700])
+    fire = cuda._firing(3, (2, None, 0), attributes, True)(
+        take,
+        blocks.append,
+        build,
+        note("pack"),
+        lambda *args: done.append(("enqueue", *args)) or next(statuses),
+        "function",
+        note("failed"),
+        note("place"),
+    )
+    fire(55, 101, 102, 103)
+    own = attributes if attributes[1] else ()
+    assert done == [
+        ("pack", "memory", 32, 55, *own, 103, 0, 101),
+        ("place", maps[1], 103),
+        ("enqueue", "config", "function", "params", "extra"),
+    ]
+    blocks.clear()  # another thread has it
+    fire(55, 101, 102, 103)
+    assert done[3][:2] == ("pack", "new") and len(blocks) == 1
+    fire(55, 101, 102, 103)
+    assert done[-1] == ("failed", blocks[0], 700)
+    with pytest.raises(TypeError):
+        fire(55, 101)
+
+
 @pytest.mark.parametrize(
     ("order", "written"),
     [

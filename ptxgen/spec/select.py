@@ -1,7 +1,8 @@
-"""The largest of rows, and draws from rows: a CTA a row.
+"""The largest of rows, and draws from rows.
 
 =================  ==============================================================
 ``ROWS, COLS``     rows, and elements of each
+``K``              how many of a row are selected
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
@@ -16,23 +17,43 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import TRUE, Expr, ceil_div, var
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, var
 from ptxgen.numerics import activation, rows, select
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, Expect, KernelSpec, check
+from ptxgen.spec.base import (
+    ARCHITECTURES,
+    GRID_MAX,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    Expect,
+    KernelSpec,
+    check,
+)
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
-ROWS, COLS, SMS = var("ROWS"), var("COLS"), var("SMS")
+ROWS, COLS, K, SMS = var("ROWS"), var("COLS"), var("K"), var("SMS")
 LARGEST_ROW = SIZE.high - (1 << 16)
 TOPK_SPACE = Space(
-    "topk", (("ROWS", SIZE), ("COLS", Between(1, LARGEST_ROW)), ("SMS", Between(1, SMS_MAX)))
+    "topk",
+    (
+        ("ROWS", SIZE),
+        ("COLS", Between(1, LARGEST_ROW)),
+        ("K", Between(1, select.K_MAX)),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
 )
 SAMPLE_SPACE = Space(
     "sample",
-    (("ROWS", SIZE), ("COLS", Between(1, select.VOCABULARY_MAX)), ("SMS", Between(1, SMS_MAX))),
+    (
+        ("ROWS", SIZE),
+        ("COLS", Between(1, select.VOCABULARY_MAX)),
+        ("K", Between(0, select.VOCABULARY_MAX)),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
 )
 SMALLEST = 1
 """The flag of ``topk``: the smallest are asked for."""
@@ -40,6 +61,11 @@ GREEDY = 1
 """That of ``sample``: the largest is."""
 BINS = 16
 KEY_BITS = {"bf16": 16, "f16": 16, "f32": 32, "i32": 32}
+VECTOR = 8
+"""Neighbours that a thread reads at once."""
+PARTS = ("whole", "part", "merge")
+PLACE_BYTES = 8
+"""Of a part's candidate: its key and its index."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +151,144 @@ class SelectSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (f"contract {self.contract}: {self.contract.step}", f"CTAs {self.grid}, one a row")
+
+
+@dataclass(frozen=True)
+class LanesSpec(SelectSpec):
+    """Each warp of a CTA takes the largest of a row that it holds, k times."""
+
+    warps: int = 8
+
+    family: ClassVar[str] = "topk_lanes"
+    template: ClassVar[str] = "select/lanes.cu.j2"
+    shared_bytes: ClassVar[int] = 0
+
+    @property
+    def abi(self) -> Abi:
+        return Abi((*super().abi.params, Param("rows", "u32")))
+
+    @property
+    def grid(self) -> Expr:
+        return ceil_div(ROWS, self.warps)
+
+    @property
+    def requires(self) -> Expr:
+        return (COLS <= VECTOR * WARP) & (K <= WARP)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (("blockIdx.x * WARPS + warp", self.grid * self.warps, INDEX_MAX),)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (Expect("redux.sync.max.u32"),)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"CTAs {self.grid}, a warp a row",
+        )
+
+
+@dataclass(frozen=True)
+class SiftSpec(SelectSpec):
+    """A CTA sifts what its threads have: the k-th largest of each thread's largest is a bound.
+
+    ``part``: "whole" (a row), "part" (CTAs have parts of a row, and leave the k largest of each in
+    memory) or "merge" (the k largest of those). ``held``: elements of a thread; ``room``: how many
+    may be left.
+    """
+
+    part: str = "whole"
+    held: int = 32
+    room: int = 4096
+
+    family: ClassVar[str] = "topk_sift"
+    template: ClassVar[str] = "select/sift.cu.j2"
+    shared_bytes: ClassVar[int] = 0
+    span: ClassVar[int] = 1 << 14
+    """Elements of a row's part."""
+    meanings: ClassVar[Mapping[str, str]] = {
+        **SelectSpec.meanings,
+        "part": "what of a row it does",
+        "held": "elements of a thread",
+        "room": "elements that may be left to sort, a power of two",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name, unit = type(self).__name__, 1 if self.part == "merge" else VECTOR
+        check(self.part in PARTS, name, "part", self.part, PARTS)
+        check(self.held % unit == 0 and self.held <= WARP, name, "held", self.held, (unit, WARP))
+        check(self.room & (self.room - 1) == 0, name, "room", self.room, "a power of two")
+        check(self.threads <= self.room, name, "threads, within the room", self.threads, self.room)
+        if self.part == "part":
+            check(self.owned == self.span, name, "elements of a CTA", self.owned, self.span)
+
+    @property
+    def label(self) -> str:
+        return f"{self.part}_{self.dtype}_{self.warps}x{self.held}"
+
+    @property
+    def resident(self) -> int:
+        return max(32 // self.warps, 1)
+
+    @property
+    def owned(self) -> int:
+        """Elements of a CTA."""
+        return self.threads * self.held
+
+    @property
+    def waits(self) -> bool:
+        return self.part == "merge"
+
+    @property
+    def abi(self) -> Abi:
+        x, *results = super().abi.pointers
+        scalars = super().abi.scalars
+        written = "" if self.part == "part" else "const "
+        candidates = ptr("candidates", f"{written}unsigned long long*")
+        pointers = {
+            "whole": (x, *results),
+            "part": (x, candidates),
+            "merge": (x, candidates, *results),
+        }[self.part]
+        return Abi((*pointers, *scalars))
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        if self.part == "whole":
+            return {}
+        return {"candidates": ROWS * (ceil_div(COLS, self.span) * K) * PLACE_BYTES}
+
+    @property
+    def grid(self) -> Expr:
+        return ROWS * ceil_div(COLS, self.span) if self.part == "part" else ROWS
+
+    @property
+    def requires(self) -> Expr:
+        """A thread has at most ``held`` elements among those that are left, for each of the k."""
+        left = TRUE if self.owned <= self.room else K * self.held <= self.room
+        if self.part == "whole":
+            return (COLS <= self.owned) & left
+        fits = self.scratch["candidates"] <= WORKSPACE_MAX
+        if self.part == "part":
+            return all_of((left, self.grid <= GRID_MAX, fits))
+        return all_of((left, ceil_div(COLS, self.span) * K <= self.owned, fits))
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (("begin + SPAN", COLS + self.span, INDEX_MAX),)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (*super().expects, Expect("redux.sync.add.s32"))
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.part}: CTAs {self.grid}, {self.held} elements of a thread",
+        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,31 @@ from functools import partial
 
 from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable, Space
-from ptxgen.spec.select import COLS, SAMPLE_SPACE, TOPK_SPACE, SampleSpec, SelectSpec
+from ptxgen.spec.select import (
+    COLS,
+    SAMPLE_SPACE,
+    TOPK_SPACE,
+    LanesSpec,
+    SampleSpec,
+    SelectSpec,
+    SiftSpec,
+)
+
+
+def _topk() -> RouteTable:
+    parts = SiftSpec(part="part"), SiftSpec(part="merge", held=8)
+    return RouteTable(
+        TOPK_SPACE,
+        (
+            Route((LanesSpec(),), TRUE, "short rows, few of each: a warp has a row"),
+            Route((SiftSpec(4, held=8, room=1024),), TRUE, "short rows: a small CTA has one"),
+            Route((SiftSpec(),), TRUE, "a CTA has a row"),
+            Route(parts, TRUE, "long rows: CTAs have parts, one more what is left of them"),
+            Route((SelectSpec(),), TRUE, "any: digit by digit of the keys"),
+        ),
+        ("bf16",),
+        opened=True,
+    )
 
 
 def _table(space: Space, kind: type[SelectSpec]) -> RouteTable:
@@ -19,7 +43,7 @@ def _table(space: Space, kind: type[SelectSpec]) -> RouteTable:
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
-    ("topk",): partial(_table, TOPK_SPACE, SelectSpec),
+    ("topk",): _topk,
     ("sample",): partial(_table, SAMPLE_SPACE, SampleSpec),
 }
 """What makes each table."""

@@ -10,7 +10,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    arch: str, rows: int, cols: int, sms: int, time: Time
+    arch: str, rows: int, cols: int, k: int, sms: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: short rows: a CTA of two warps has one

@@ -146,4 +146,9 @@ def sample(name):
         ((2, 4100), {"temperature": 0.8}),
         ((2, 600), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
     ]
+    if SPECS[name].together > 1:
+        cases[1:] = [
+            ((2, 4100), {"temperature": 0.8, "top_p": 0.9}),
+            ((1, 2100), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
+        ]
     return [functools.partial(check_sample, name, *case) for case in cases]

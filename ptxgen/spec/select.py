@@ -105,6 +105,11 @@ class SelectSpec(KernelSpec):
         return max(16 // self.warps, 1)
 
     @property
+    def together(self) -> int:
+        """CTAs that have a row, as a cluster."""
+        return 1
+
+    @property
     def bits(self) -> int:
         """Of a key."""
         return KEY_BITS[self.dtype]
@@ -150,7 +155,10 @@ class SelectSpec(KernelSpec):
         return (("base + AHEAD * TILE", COLS + 5 * 8 * self.threads, INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
-        return (f"contract {self.contract}: {self.contract.step}", f"CTAs {self.grid}, one a row")
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"CTAs {self.grid}, {self.together} of a row",
+        )
 
 
 @dataclass(frozen=True)
@@ -293,8 +301,9 @@ class SiftSpec(SelectSpec):
 
 @dataclass(frozen=True)
 class SampleSpec(SelectSpec):
-    """A CTA draws from a row."""
+    """A CTA draws from a row; or ``ctas`` do, a cluster."""
 
+    ctas: int = 1
     contract: Contract = SAMPLE_CONTRACT
 
     family: ClassVar[str] = "sample"
@@ -303,11 +312,45 @@ class SampleSpec(SelectSpec):
     GREEDY: ClassVar[int] = GREEDY
     nothing: ClassVar[str] = "0u"
     mass_bytes: ClassVar[int] = 8
+    meanings: ClassVar[Mapping[str, str]] = {
+        **SelectSpec.meanings,
+        "ctas": "CTAs of a cluster, which has a row",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name = type(self).__name__
+        check(1 <= self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
+        least = "sm_90" if self.ctas > 1 else "sm_80"
+        check(self.min_arch == least, name, "min_arch", self.min_arch, least)
+
+    @property
+    def label(self) -> str:
+        return f"{self.dtype}_{self.warps}" + (f"x{self.ctas}" if self.ctas > 1 else "")
+
+    @property
+    def together(self) -> int:
+        return self.ctas
+
+    @property
+    def resident(self) -> int:
+        return max((16 if self.ctas == 1 else 32) // self.warps, 1)
+
+    @property
+    def grid(self) -> Expr:
+        return ROWS * self.ctas
 
     @property
     def requires(self) -> Expr:
         """The chunks' masses, and how many are equal in each, take the place of the bins'."""
-        return ceil_div(COLS, 8 * WARP) * (self.mass_bytes + 4) <= self.shared_bytes
+        chunks = ceil_div(COLS, 8 * WARP * self.ctas)
+        fits = chunks * (self.mass_bytes + 4) <= self.shared_bytes
+        return all_of((fits, self.grid <= GRID_MAX))
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        found = super().expects
+        return (*found, Expect("st.shared::cluster.b64")) if self.ctas > 1 else found
 
     @property
     def abi(self) -> Abi:

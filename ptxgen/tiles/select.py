@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from ptxgen.expr import TRUE
-from ptxgen.spec import Key, Route, RouteTable, Space
+from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.select import (
     COLS,
+    ROWS,
     SAMPLE_SPACE,
+    SMS,
     TOPK_SPACE,
     LanesSpec,
     SampleSpec,
@@ -34,16 +35,23 @@ def _topk() -> RouteTable:
     )
 
 
-def _table(space: Space, kind: type[SelectSpec]) -> RouteTable:
-    routes = (
-        Route((kind(2),), COLS <= 1024, "short rows: a CTA of two warps has one"),
-        Route((kind(),), TRUE, "a CTA a row"),
+def _sample() -> RouteTable:
+    cluster = SampleSpec(ctas=8, min_arch="sm_90")
+    few = (COLS >= 4096) & (ROWS <= SMS * 4)
+    return RouteTable(
+        SAMPLE_SPACE,
+        (
+            Route((SampleSpec(2),), COLS <= 1024, "short rows: a CTA of two warps has one"),
+            Route((cluster,), few, "few long rows: a cluster has one"),
+            Route((SampleSpec(),), TRUE, "a CTA a row"),
+        ),
+        ("bf16",),
+        opened=True,
     )
-    return RouteTable(space, routes, ("bf16",), opened=True)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("topk",): _topk,
-    ("sample",): partial(_table, SAMPLE_SPACE, SampleSpec),
+    ("sample",): _sample,
 }
 """What makes each table."""

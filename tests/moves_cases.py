@@ -124,9 +124,8 @@ def topk(name):
         SiftSpec: [((2, 1), 1, True), ((2, 45), 45, False), ((1, 1000), 300, True)],
         SelectSpec: [((2, 1), 1, True), ((2, 45), 45, False), ((1, 4100), 300, True)],
     }[type(SPECS[name])]
-    if SPECS[name].warps == 16 and isinstance(SPECS[name], SiftSpec):
-        whole = SPECS[name].part == "whole"
-        cases = [((2, 1), 1, True), ((1, 4100 if whole else 16390), 100, False)]
+    if getattr(SPECS[name], "part", "whole") != "whole":
+        cases = [((2, 1), 1, True), ((1, 8200), 100, False)]
     return [functools.partial(check_topk, _route("topk", name), *case) for case in cases]
 
 

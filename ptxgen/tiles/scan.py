@@ -16,8 +16,8 @@ def _scan() -> RouteTable:
         SPACE,
         (
             Route((ScanSpec(1, turns=1),), COLS <= 256, "short rows: a warp has one"),
-            Route((ScanSpec(1),), (COLS <= 1024) | (ROWS >= SMS * 64), "a warp has a row"),
-            Route(parts, (ROWS * 2 <= SMS) & (COLS >= 1 << 17), "few long rows: on all SMs"),
+            Route((ScanSpec(1, turns=2),), (COLS <= 1024) | (ROWS >= SMS * 32), "a warp has a row"),
+            Route(parts, (ROWS <= SMS) & (COLS >= 1 << 15), "few long rows: on all SMs"),
             Route((ScanSpec(8, turns=2),), TRUE, "a CTA has a row"),
         ),
         ("bf16",),

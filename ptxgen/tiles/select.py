@@ -20,13 +20,12 @@ from ptxgen.spec.select import (
 
 
 def _topk() -> RouteTable:
-    parts = SiftSpec(part="part"), SiftSpec(part="merge", held=8)
+    parts = SiftSpec(8, part="part"), SiftSpec(16, part="merge", held=8)
     return RouteTable(
         TOPK_SPACE,
         (
             Route((LanesSpec(),), TRUE, "short rows, few of each: a warp has a row"),
-            Route((SiftSpec(4, held=8, room=1024),), TRUE, "short rows: a small CTA has one"),
-            Route((SiftSpec(),), TRUE, "a CTA has a row"),
+            Route((SiftSpec(4),), TRUE, "a small CTA has a row"),
             Route(parts, TRUE, "long rows: CTAs have parts, one more what is left of them"),
             Route((SelectSpec(),), TRUE, "any: digit by digit of the keys"),
         ),

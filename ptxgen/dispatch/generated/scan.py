@@ -19,8 +19,8 @@ def candidates(
         yield Candidate(0.0, choice)
         return
     # 1: a warp has a row
-    if rows >= 1 and (cols <= 1024 or sms * 64 <= rows):
-        choice = Choice(1, ("scan_bf16_1x4_57e652",), (min(-(-rows // 8), 1048576),), ())
+    if rows >= 1 and (cols <= 1024 or sms * 32 <= rows):
+        choice = Choice(1, ("scan_bf16_1x2_2e9cb1",), (min(-(-rows // 8), 1048576),), ())
         yield Candidate(0.0, choice)
         return
     pieces_rows_cols4096 = rows * -(-cols // 4096)
@@ -28,7 +28,7 @@ def candidates(
     # 2: few long rows: on all SMs
     if (
         pieces_rows_cols4096 <= 2147483647 and pieces_rows_cols256 * 4 <= 268435456
-        and rows <= 2147483647 and rows * 2 <= sms and cols >= 131072
+        and rows <= 2147483647 and rows <= sms and cols >= 32768
     ):
         choice = Choice(
             2,

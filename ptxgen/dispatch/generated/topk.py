@@ -17,25 +17,21 @@ def candidates(
     if cols <= 256 and k <= 32:
         yield Candidate(0.0, Choice(0, ("topk_lanes_bf16_8_fd9b8a",), (-(-rows // 8),), ()))
         return
-    # 1: short rows: a small CTA has one
-    if cols <= 1024:
-        yield Candidate(0.0, Choice(1, ("topk_sift_whole_bf16_4x8_721b93",), (rows,), ()))
+    # 1: a small CTA has a row
+    if cols <= 4096:
+        yield Candidate(0.0, Choice(1, ("topk_sift_whole_bf16_4x32_be1322",), (rows,), ()))
         return
-    # 2: a CTA has a row
-    if cols <= 16384 and k * 32 <= 4096:
-        yield Candidate(0.0, Choice(2, ("topk_sift_whole_bf16_16x32_123dea",), (rows,), ()))
-        return
-    pieces_rows_cols16384 = rows * -(-cols // 16384)
-    # 3: long rows: CTAs have parts, one more what is left of them
+    pieces_rows_cols8192 = rows * -(-cols // 8192)
+    # 2: long rows: CTAs have parts, one more what is left of them
     if (
-        k * 32 <= 4096 and pieces_rows_cols16384 <= 2147483647
-        and rows * (-(-cols // 16384) * k) * 8 <= 268435456 and -(-cols // 16384) * k <= 4096
+        k * 32 <= 4096 and pieces_rows_cols8192 <= 2147483647
+        and rows * (-(-cols // 8192) * k) * 8 <= 268435456 and -(-cols // 8192) * k <= 4096
     ):
         choice = Choice(
-            3, ("topk_sift_part_bf16_16x32_a2dcc9", "topk_sift_merge_bf16_16x8_02d6ea"),
-            (pieces_rows_cols16384, rows), (rows * (-(-cols // 16384) * k) * 8,),
+            2, ("topk_sift_part_bf16_8x32_027aaf", "topk_sift_merge_bf16_16x8_02d6ea"),
+            (pieces_rows_cols8192, rows), (rows * (-(-cols // 8192) * k) * 8,),
         )
         yield Candidate(0.0, choice)
         return
-    # 4: any: digit by digit of the keys
-    yield Candidate(0.0, Choice(4, ("topk_bf16_16_86b68d",), (rows,), ()))
+    # 3: any: digit by digit of the keys
+    yield Candidate(0.0, Choice(3, ("topk_bf16_16_86b68d",), (rows,), ()))

@@ -188,7 +188,12 @@ def _draws(m: int, n: int, top_k: int, top_p: float) -> OpCase:
             least = logits.where(p > 0, torch.inf).amin(-1)
             return bool((x.gather(-1, ours[:, None])[:, 0] >= least).all())
 
-        options = {"temperature": TEMPERATURE, "top_k": top_k, "top_p": top_p, "seed": 1}
+        options: dict[str, Any] = {
+            "temperature": TEMPERATURE,
+            "top_k": top_k,
+            "top_p": top_p,
+            "seed": 1,
+        }
         return Work((x,), partial(ptxgen.sample, **options), stock, agree=likely)
 
     how = (f" top_k {top_k}" if top_k else "") + (f" top_p {top_p}" if top_p < 1 else "")

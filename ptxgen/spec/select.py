@@ -189,7 +189,7 @@ class LanesSpec(SelectSpec):
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        return (Expect("redux.sync.max.u32"),)
+        return (Expect("ld.global.v4.u32"),)
 
     def describe(self) -> tuple[str, ...]:
         return (
@@ -287,10 +287,6 @@ class SiftSpec(SelectSpec):
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         return (("begin + SPAN", COLS + self.span, INDEX_MAX),)
-
-    @property
-    def expects(self) -> tuple[Expect, ...]:
-        return (*super().expects, Expect("redux.sync.add.s32"))
 
     def describe(self) -> tuple[str, ...]:
         return (

@@ -125,7 +125,7 @@ def topk(name):
         SelectSpec: [((2, 1), 1, True), ((2, 45), 45, False), ((1, 4100), 300, True)],
     }[type(SPECS[name])]
     if getattr(SPECS[name], "part", "whole") != "whole":
-        cases = [((2, 1), 1, True), ((1, 8200), 100, False)]
+        cases = [((2, 1), 1, True), ((1, 16390), 100, False)]
     return [functools.partial(check_topk, _route("topk", name), *case) for case in cases]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from bits import operand, same_bits
@@ -12,7 +13,10 @@ from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.reference.select import philox
 from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec.select import SiftSpec
+from ptxgen.tiles import TABLES
 
+STORED = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
 WAYS = (
     {},
     {"temperature": 1.0},
@@ -48,6 +52,28 @@ def test_ties_zeros_and_nan():
     assert ptxgen.topk(x, 7, largest=False)[1].tolist() == [[4, 0, 2, 3, 6, 1, 5]]
     equal = np.full((1, 700), -np.inf, np.float32)
     assert ptxgen.topk(equal, 300)[1].tolist() == [list(range(300))]
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_however_the_largest_lie(dtype):
+    """As many as ever are left to sort; the best in ascending order, and all alike."""
+    part = SiftSpec(part="part")
+    thread = np.arange(part.span) % (8 * part.threads) // 8  # whose element it is
+    rows = [np.where(thread < 128, thread, -1.0), np.arange(part.span) // 64, np.zeros(part.span)]
+    x = np.tile(np.stack(rows), 2)[:, : part.span + 500].astype(STORED[dtype])
+    tried = set()
+    for columns, k in ((x.shape[1], 128), (4096, 128), (4096, 1000), (200, 30)):
+        row = x[:, :columns]
+        for route in TABLES["topk",].routes[:4]:
+            name = route.of(dtype).name
+            given = (("ROWS", 3), ("COLS", columns), ("K", k))
+            if not route.requires.evaluate(dict(given)):
+                continue
+            tried.add(name)
+            for largest in (True, False):
+                got = ptxgen.topk(row, k, largest=largest, kernel=name)
+                agree(got, reference.topk(row, k, largest=largest), what=f"{name} {columns} {k}")
+    assert len(tried) == 4
 
 
 @pytest.mark.parametrize("dtype", ["f16", "f32"])

@@ -214,7 +214,7 @@ class SiftSpec(SelectSpec):
     family: ClassVar[str] = "topk_sift"
     template: ClassVar[str] = "select/sift.cu.j2"
     shared_bytes: ClassVar[int] = 0
-    span: ClassVar[int] = 1 << 13
+    span: ClassVar[int] = 1 << 14
     """Elements of a row's part."""
     meanings: ClassVar[Mapping[str, str]] = {
         **SelectSpec.meanings,

@@ -20,7 +20,7 @@ from ptxgen.spec.select import (
 
 
 def _topk() -> RouteTable:
-    parts = SiftSpec(8, part="part"), SiftSpec(16, part="merge", held=8)
+    parts = SiftSpec(part="part"), SiftSpec(part="merge")
     return RouteTable(
         TOPK_SPACE,
         (
@@ -35,8 +35,8 @@ def _topk() -> RouteTable:
 
 
 def _sample() -> RouteTable:
-    cluster = SampleSpec(ctas=8, min_arch="sm_90")
-    few = (COLS >= 4096) & (ROWS <= SMS * 4)
+    cluster = SampleSpec(8, ctas=8, min_arch="sm_90")
+    few = (COLS >= 4096) & (ROWS <= SMS)
     return RouteTable(
         SAMPLE_SPACE,
         (

@@ -22,10 +22,10 @@ def candidates(
     # 1: few long rows: a cluster has one
     if (
         arch in SOME_0
-        and -(-cols // 2048) * 12 <= 65536 and rows * 8 <= 2147483647 and cols >= 4096
-        and rows <= sms * 4
+        and -(-cols // 2048) * 12 <= 32768 and rows * 8 <= 2147483647 and cols >= 4096
+        and rows <= sms
     ):
-        yield Candidate(0.0, Choice(1, ("sample_bf16_16x8_873820",), (rows * 8,), ()))
+        yield Candidate(0.0, Choice(1, ("sample_bf16_8x8_e2fe79",), (rows * 8,), ()))
         return
     # 2: a CTA a row
     if -(-cols // 256) * 12 <= 65536 and rows * 1 <= 2147483647:

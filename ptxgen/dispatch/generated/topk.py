@@ -21,15 +21,15 @@ def candidates(
     if cols <= 4096:
         yield Candidate(0.0, Choice(1, ("topk_sift_whole_bf16_4x32_be1322",), (rows,), ()))
         return
-    pieces_rows_cols8192 = rows * -(-cols // 8192)
+    pieces_rows_cols16384 = rows * -(-cols // 16384)
     # 2: long rows: CTAs have parts, one more what is left of them
     if (
-        k * 32 <= 4096 and pieces_rows_cols8192 <= 2147483647
-        and rows * (-(-cols // 8192) * k) * 8 <= 268435456 and -(-cols // 8192) * k <= 4096
+        k * 32 <= 4096 and pieces_rows_cols16384 <= 2147483647
+        and rows * (-(-cols // 16384) * k) * 8 <= 268435456 and -(-cols // 16384) * k <= 16384
     ):
         choice = Choice(
-            2, ("topk_sift_part_bf16_8x32_027aaf", "topk_sift_merge_bf16_16x8_02d6ea"),
-            (pieces_rows_cols8192, rows), (rows * (-(-cols // 8192) * k) * 8,),
+            2, ("topk_sift_part_bf16_16x32_a2dcc9", "topk_sift_merge_bf16_16x32_de60f2"),
+            (pieces_rows_cols16384, rows), (rows * (-(-cols // 16384) * k) * 8,),
         )
         yield Candidate(0.0, choice)
         return

@@ -15,7 +15,7 @@ from ptxgen.ops.columns import reduce_columns
 from ptxgen.ops.moves import CALLS
 from ptxgen.reference.columns import reduce_columns as columns_oracle
 from ptxgen.spec.columns import FORMULAS
-from ptxgen.spec.select import LanesSpec, SelectSpec, SiftSpec
+from ptxgen.spec.select import DrawSpec, LanesSpec, SelectSpec, SiftSpec
 from ptxgen.tiles import SPECS, TABLES
 
 
@@ -150,4 +150,10 @@ def sample(name):
             ((2, 4100), {"temperature": 0.8, "top_p": 0.9}),
             ((1, 2100), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
         ]
-    return [functools.partial(check_sample, name, *case) for case in cases]
+    if isinstance(SPECS[name], DrawSpec):
+        cases[1:] = [
+            ((1, 16390), {"temperature": 0.8, "top_k": 128}),
+            ((2, 600), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
+        ]
+    route = _route("sample", name)
+    return [functools.partial(check_sample, route, *case) for case in cases]

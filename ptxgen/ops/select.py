@@ -123,7 +123,7 @@ def read_sample(
         ("FLAGS", 0 if temperature else GREEDY),
     )
     pointers = ("x", "seeds", "offsets", "y")
-    k = min(top_k, width)
+    k = min(top_k, width) if temperature else 1
     made = _problem("sample", ELEMENTS[logits.dtype], count, width, k, told, pointers)
     return Reading(made if count else None, (Result(shape, "int64"),), SAMPLE.results)
 

@@ -63,9 +63,21 @@ BINS = 16
 KEY_BITS = {"bf16": 16, "f16": 16, "f32": 32, "i32": 32}
 VECTOR = 8
 """Neighbours that a thread reads at once."""
-PARTS = ("whole", "part", "merge")
 PLACE_BYTES = 8
 """Of a part's candidate: its key and its index."""
+
+
+DRAWN = (
+    ptr("seeds", "const long long* __restrict__", optional=True),
+    ptr("offsets", "const long long* __restrict__", optional=True),
+    ptr("y", "long long*"),
+    Param("seed", "i64"),
+    Param("offset", "i64"),
+    Param("nucleus", "u64"),
+    Param("temperature", "f32"),
+    *(Param(n, "u32") for n in ("cols", "k", "flags")),
+)
+"""Parameters of draws."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +226,8 @@ class SiftSpec(SelectSpec):
     family: ClassVar[str] = "topk_sift"
     template: ClassVar[str] = "select/sift.cu.j2"
     shared_bytes: ClassVar[int] = 0
+    draws: ClassVar[bool] = False
+    PARTS: ClassVar[tuple[str, ...]] = ("whole", "part", "merge")
     span: ClassVar[int] = 1 << 14
     """Elements of a row's part."""
     meanings: ClassVar[Mapping[str, str]] = {
@@ -225,8 +239,8 @@ class SiftSpec(SelectSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        name, unit = type(self).__name__, 1 if self.part == "merge" else VECTOR
-        check(self.part in PARTS, name, "part", self.part, PARTS)
+        name, unit = type(self).__name__, 1 if self.waits else VECTOR
+        check(self.part in self.PARTS, name, "part", self.part, self.PARTS)
         check(self.held % unit == 0 and self.held <= WARP, name, "held", self.held, (unit, WARP))
         check(self.room & (self.room - 1) == 0, name, "room", self.room, "a power of two")
         check(self.threads <= self.room, name, "threads, within the room", self.threads, self.room)
@@ -248,20 +262,24 @@ class SiftSpec(SelectSpec):
 
     @property
     def waits(self) -> bool:
-        return self.part == "merge"
+        return self.part in ("merge", "draw")
 
     @property
     def abi(self) -> Abi:
         x, *results = super().abi.pointers
         scalars = super().abi.scalars
-        written = "" if self.part == "part" else "const "
-        candidates = ptr("candidates", f"{written}unsigned long long*")
         pointers = {
             "whole": (x, *results),
-            "part": (x, candidates),
-            "merge": (x, candidates, *results),
+            "part": (x, self.candidates),
+            "merge": (x, self.candidates, *results),
         }[self.part]
         return Abi((*pointers, *scalars))
+
+    @property
+    def candidates(self) -> Param:
+        """The pointer to what parts leave."""
+        written = "" if self.part == "part" else "const "
+        return ptr("candidates", f"{written}unsigned long long*")
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
@@ -350,18 +368,25 @@ class SampleSpec(SelectSpec):
 
     @property
     def abi(self) -> Abi:
-        pointers = (
-            ptr("x", f"const {cuda.STORAGE[self.dtype]}* __restrict__"),
-            ptr("seeds", "const long long* __restrict__", optional=True),
-            ptr("offsets", "const long long* __restrict__", optional=True),
-            ptr("y", "long long*"),
-        )
-        scalars = (
-            Param("ldx", "i64"),
-            Param("seed", "i64"),
-            Param("offset", "i64"),
-            Param("nucleus", "u64"),
-            Param("temperature", "f32"),
-            *(Param(n, "u32") for n in ("cols", "k", "flags")),
-        )
-        return Abi((*pointers, *scalars))
+        return Abi((super().abi.pointers[0], *DRAWN[:3], Param("ldx", "i64"), *DRAWN[3:]))
+
+
+@dataclass(frozen=True)
+class DrawSpec(SiftSpec):
+    """A CTA draws from the k largest of a row ("draw"), which parts have left ("part")."""
+
+    part: str = "part"
+    contract: Contract = SAMPLE_CONTRACT
+
+    family: ClassVar[str] = "sample_sift"
+    nothing: ClassVar[str] = "0u"
+    draws: ClassVar[bool] = True
+    PARTS: ClassVar[tuple[str, ...]] = ("part", "draw")
+
+    @property
+    def abi(self) -> Abi:
+        return super().abi if self.part == "part" else Abi((self.candidates, *DRAWN))
+
+    @property
+    def requires(self) -> Expr:
+        return (K >= 1) & super().requires

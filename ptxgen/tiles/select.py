@@ -12,6 +12,7 @@ from ptxgen.spec.select import (
     SAMPLE_SPACE,
     SMS,
     TOPK_SPACE,
+    DrawSpec,
     LanesSpec,
     SampleSpec,
     SelectSpec,
@@ -35,12 +36,14 @@ def _topk() -> RouteTable:
 
 
 def _sample() -> RouteTable:
+    parts = DrawSpec(part="part"), DrawSpec(part="draw")
     cluster = SampleSpec(8, ctas=8, min_arch="sm_90")
     few = (COLS >= 4096) & (ROWS <= SMS)
     return RouteTable(
         SAMPLE_SPACE,
         (
             Route((SampleSpec(2),), COLS <= 1024, "short rows: a CTA of two warps has one"),
+            Route(parts, TRUE, "draws from few of a row, which its parts have found"),
             Route((cluster,), few, "few long rows: a cluster has one"),
             Route((SampleSpec(),), TRUE, "a CTA a row"),
         ),

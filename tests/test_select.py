@@ -93,14 +93,14 @@ def test_draws(dtype):
 def test_every_kernel_draws_alike():
     """From numbers, from rows without one, and from such as are all alike or infinite."""
     rng = np.random.default_rng(4)
-    x = operand(rng, (6, 270), "normal", "bf16")
-    x[1], x[2], x[3, 50:], x[4, ::3], x[5, 9] = np.nan, 0.5, -np.inf, np.nan, np.inf
+    x = operand(rng, (4, 140), "normal", "bf16")
+    x[0, 50:], x[1], x[2], x[3, ::3], x[3, 10] = -np.inf, np.nan, 0.5, np.nan, np.inf
     tried = set()
-    for how in (WAYS[0], WAYS[4], {"temperature": 1.0, "top_k": 128, "top_p": 0.5}):
+    for how in (WAYS[0], {"temperature": 1.0, "top_k": 128, "top_p": 0.5}):
         expected = reference.sample(x, **how, seed=9, offset=1)
         k = how.get("top_k", 0) if how else 1
         for route in TABLES["sample",].routes:
-            if route.requires.evaluate({"ROWS": 6, "COLS": 270, "K": k}):
+            if route.requires.evaluate({"ROWS": 4, "COLS": 140, "K": k}):
                 tried.add(route.name)
                 got = ptxgen.sample(x, **how, seed=9, offset=1, kernel=route.name)
                 same_bits(got, expected, what=f"{route.name} {how}")

@@ -91,6 +91,11 @@ def read_topk(
     return Reading(made if count * k else None, results, TOPK.results)
 
 
+def _kept(options: Options, width: int) -> int:
+    """How many of a row are drawn from; 0: all."""
+    return min(int(options["top_k"]), width) if options["temperature"] else 1
+
+
 def read_sample(
     views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
 ) -> Reading:
@@ -123,20 +128,18 @@ def read_sample(
         ("FLAGS", 0 if temperature else GREEDY),
     )
     pointers = ("x", "seeds", "offsets", "y")
-    k = min(top_k, width) if temperature else 1
+    k = _kept(options, width)
     made = _problem("sample", ELEMENTS[logits.dtype], count, width, k, told, pointers)
     return Reading(made if count else None, (Result(shape, "int64"),), SAMPLE.results)
 
 
 def _pose(
-    table: str, k: str, takes: tuple[str, ...], pointers: tuple[str, ...], question: Question
+    table: str, k: int, takes: tuple[str, ...], pointers: tuple[str, ...], question: Question
 ) -> Problem:
     if question.dtype not in (ELEMENTS[d] for d in takes):
         raise DtypeError(f"dtype is {question.dtype}; takes {' or '.join(takes)}")
     sizes = question.sizes
-    return _problem(
-        table, question.dtype, sizes["M"], sizes["N"], question.options[k], (), pointers
-    )
+    return _problem(table, question.dtype, sizes["M"], sizes["N"], k, (), pointers)
 
 
 def backward(
@@ -155,13 +158,15 @@ OPS = {
     "topk": Op(
         TOPK,
         read_topk,
-        lambda q: _pose("topk", "k", ORDERED, ("x", "values", "indices"), q),
+        lambda q: _pose("topk", q.options["k"], ORDERED, ("x", "values", "indices"), q),
         backward,
     ),
     "sample": Op(
         SAMPLE,
         read_sample,
-        lambda q: _pose("sample", "top_k", LOGITS, ("x", "seeds", "offsets", "y"), q),
+        lambda q: _pose(
+            "sample", _kept(q.options, q.sizes["N"]), LOGITS, ("x", "seeds", "offsets", "y"), q
+        ),
     ),
 }
 """The rows of what is selected."""

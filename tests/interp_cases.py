@@ -36,7 +36,7 @@ from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.spec.rowwise import RowSpec
 from ptxgen.spec.scan import ScanSpec
-from ptxgen.spec.select import SampleSpec, SelectSpec
+from ptxgen.spec.select import DrawSpec, SampleSpec, SelectSpec
 from ptxgen.tiles import SPECS, TABLES
 
 Check = Callable[[Any], None]
@@ -260,6 +260,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     GatherSpec: moves_cases.gather,
     ScanSpec: moves_cases.scan,
     SampleSpec: moves_cases.sample,
+    DrawSpec: moves_cases.sample,
     SelectSpec: moves_cases.topk,
     RowSpec: rowwise,
     Nf4PtxSpec: nf4_ptx_cases.products,

@@ -15,6 +15,7 @@ from ptxgen.ops.columns import reduce_columns
 from ptxgen.ops.moves import CALLS
 from ptxgen.reference.columns import reduce_columns as columns_oracle
 from ptxgen.spec.columns import FORMULAS
+from ptxgen.spec.select import DrawSpec, LanesSpec, SelectSpec, SiftSpec
 from ptxgen.tiles import SPECS, TABLES
 
 
@@ -62,6 +63,11 @@ def _routes(*key):
     return [r.of(d) for d in TABLES[key].dtypes for r in TABLES[key].routes]
 
 
+def _route(key, name):
+    """The name of a route that has the kernel ``name``."""
+    return next(r.name for r in _routes(key) if name in r.names)
+
+
 def check_gather(route, rows, width, device):
     """Rows that are read, some of them missing."""
     rng = np.random.default_rng([SEED, rows, width])
@@ -91,14 +97,14 @@ def check_cumsum(route, shape, kind, exclusive, reverse, device):
 
 def scan(name):
     """Several chunks of a warp, by vectors and not, and more rows than warps."""
-    longest = 256 * SPECS[name].share
+    route, longest = _route("scan", name), 256 * SPECS[name].share
     cases = [
         ((2, longest + 264), "wide", False, False),
         ((2, longest + 3), "normal", True, True),
         ((9, 5), "special", False, True),
         ((1, 256), "wide", True, False),
     ]
-    return [functools.partial(check_cumsum, name, *case) for case in cases]
+    return [functools.partial(check_cumsum, route, *case) for case in cases]
 
 
 def check_topk(route, shape, k, largest, device):
@@ -112,9 +118,15 @@ def check_topk(route, shape, k, largest, device):
 
 
 def topk(name):
-    """One, all, and a few of a row of several tiles."""
-    cases = [((2, 1), 1, True), ((2, 45), 45, False), ((1, 4100), 300, True)]
-    return [functools.partial(check_topk, name, *case) for case in cases]
+    """One, all, and a few of a row of several tiles, as long and as many as the kernel takes."""
+    cases = {
+        LanesSpec: [((2, 1), 1, True), ((9, 45), 32, False), ((2, 256), 20, True)],
+        SiftSpec: [((2, 1), 1, True), ((2, 45), 45, False), ((1, 1000), 300, True)],
+        SelectSpec: [((2, 1), 1, True), ((2, 45), 45, False), ((1, 4100), 300, True)],
+    }[type(SPECS[name])]
+    if getattr(SPECS[name], "part", "whole") != "whole":
+        cases = [((2, 1), 1, True), ((1, 16390), 100, False)]
+    return [functools.partial(check_topk, _route("topk", name), *case) for case in cases]
 
 
 def check_sample(route, shape, options, device):
@@ -133,4 +145,15 @@ def sample(name):
         ((2, 4100), {"temperature": 0.8}),
         ((2, 600), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
     ]
-    return [functools.partial(check_sample, name, *case) for case in cases]
+    if SPECS[name].together > 1:
+        cases[1:] = [
+            ((2, 4100), {"temperature": 0.8, "top_p": 0.9}),
+            ((1, 2100), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
+        ]
+    if isinstance(SPECS[name], DrawSpec):
+        cases[1:] = [
+            ((1, 16390), {"temperature": 0.8, "top_k": 128}),
+            ((2, 600), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
+        ]
+    route = _route("sample", name)
+    return [functools.partial(check_sample, route, *case) for case in cases]

@@ -29,3 +29,14 @@ def test_the_summary_says_what_targets_are_about():
         "of 4.3 TB/s, above 64 MiB: at least 0.80 (softmax 3x4)",
     ]
     assert "0.80" in ops.timing_table([small, large]).splitlines()[2]
+
+
+def test_draws_agree_if_they_are_among_what_is_kept(monkeypatch):
+    """What no way of drawing gives is seen, though no two generators draw alike."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(ops, "_random", lambda torch, *shape: torch.randn(shape))
+    for case in (ops._draws(3, 500, 5, 0.9), ops._draws(3, 500, 0, 0.9)):
+        inputs, _, stock, _, agree = case.make(torch)
+        ops._compare(case, stock(*inputs), None, agree)
+        with pytest.raises(ops.WrongBitsError, match="not what was to be drawn from"):
+            ops._compare(case, inputs[0].argmin(-1), None, agree)

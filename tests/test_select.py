@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from bits import operand, same_bits
@@ -12,7 +13,10 @@ from ptxgen import reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.reference.select import philox
 from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec.select import SiftSpec
+from ptxgen.tiles import TABLES
 
+STORED = {"bf16": ml_dtypes.bfloat16, "f32": np.float32}
 WAYS = (
     {},
     {"temperature": 1.0},
@@ -50,6 +54,28 @@ def test_ties_zeros_and_nan():
     assert ptxgen.topk(equal, 300)[1].tolist() == [list(range(300))]
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_however_the_largest_lie(dtype):
+    """As many as ever are left to sort; the best in ascending order, and all alike."""
+    part = SiftSpec(part="part")
+    thread = np.arange(part.span) % (8 * part.threads) // 8  # whose element it is
+    rows = [np.where(thread < 128, thread, -1.0), np.arange(part.span) // 64, np.zeros(part.span)]
+    x = np.tile(np.stack(rows), 2)[:, : part.span + 500].astype(STORED[dtype])
+    tried = set()
+    for columns, k in ((x.shape[1], 128), (4096, 128), (4096, 1000), (200, 30)):
+        row = x[:, :columns]
+        for route in TABLES["topk",].routes[:4]:
+            name = route.of(dtype).name
+            given = (("ROWS", 3), ("COLS", columns), ("K", k))
+            if not route.requires.evaluate(dict(given)):
+                continue
+            tried.add(name)
+            for largest in (True, False)[: 1 if dtype == "f32" else 2]:
+                got = ptxgen.topk(row, k, largest=largest, kernel=name)
+                agree(got, reference.topk(row, k, largest=largest), what=f"{name} {columns} {k}")
+    assert len(tried) == 4
+
+
 @pytest.mark.parametrize("dtype", ["f16", "f32"])
 def test_draws(dtype):
     rng = np.random.default_rng(2)
@@ -62,6 +88,23 @@ def test_draws(dtype):
             where = {"seed": int(rng.integers(-(2**62), 2**62)), "offset": kind << 40}
             got = ptxgen.sample(x, **how, **where)
             same_bits(got, reference.sample(x, **how, **where), what=f"{dtype} {shape} {how}")
+
+
+def test_every_kernel_draws_alike():
+    """From numbers, from rows without one, and from such as are all alike or infinite."""
+    rng = np.random.default_rng(4)
+    x = operand(rng, (4, 140), "normal", "bf16")
+    x[0, 50:], x[1], x[2], x[3, ::3], x[3, 10] = -np.inf, np.nan, 0.5, np.nan, np.inf
+    tried = set()
+    for how in (WAYS[0], {"temperature": 1.0, "top_k": 128, "top_p": 0.5}):
+        expected = reference.sample(x, **how, seed=9, offset=1)
+        k = how.get("top_k", 0) if how else 1
+        for route in TABLES["sample",].routes:
+            if route.requires.evaluate({"ROWS": 4, "COLS": 140, "K": k}):
+                tried.add(route.name)
+                got = ptxgen.sample(x, **how, seed=9, offset=1, kernel=route.name)
+                same_bits(got, expected, what=f"{route.name} {how}")
+    assert len(tried) == len(TABLES["sample",].routes)
 
 
 def test_random_bits_are_those_that_are_published():

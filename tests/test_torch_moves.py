@@ -8,9 +8,11 @@ from bits import same_bits
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.errors import OptionError
 from ptxgen.runtime.cpu import CpuDevice
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("ptxgen.torch")
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +91,36 @@ def test_the_largest():
     assert torch.equal(values, x.topk(4).values)
     values.sum().backward()
     assert torch.equal(x.grad, torch.zeros(3, 20).scatter(1, indices, 1.0))
+
+
+HOW = {"temperature": 0.9, "top_k": 12, "top_p": 0.8}
+
+
+def test_draws():
+    logits = torch.randn(4, 3, 50, requires_grad=True)
+    tokens = checked("sample", logits, **HOW, seed=-5, offset=2)
+    expected = reference.sample(logits.detach().numpy(), **HOW, seed=-5, offset=2)
+    same_bits(tokens.numpy(), expected)
+    assert not tokens.requires_grad
+    seeds, offsets = torch.arange(12).reshape(4, 3), torch.full((4, 3), 7)
+    checked("sample", logits.detach(), seeds, offsets, **HOW)
+    with pytest.raises(OptionError, match=r"top_p is 0\.0"):
+        ptxgen.torch.sample(logits, temperature=1.0, top_p=0.0)
+
+
+def test_draws_in_compiled_code():
+    """In one graph, whatever the number of rows."""
+
+    @torch.compile(fullgraph=True, dynamic=True, backend="aot_eager")
+    def step(logits, offset):
+        seeds = torch.arange(logits.shape[0])
+        return ptxgen.torch.sample(logits * 2, **HOW, seed=seeds, offset=offset) + 1
+
+    for count in (2, 5):
+        logits, offset = torch.randn(count, 33), torch.full((count,), 9)
+        where = {"seed": np.arange(count), "offset": offset.numpy()}
+        expected = reference.sample((logits * 2).numpy(), **HOW, **where)
+        same_bits(step(logits, offset).numpy(), expected + 1)
 
 
 def test_gradients_of_norms():

@@ -32,6 +32,8 @@ class Work(NamedTuple):
     stock: Callable[..., Any]
     compiled: bool = True
     """Whether ``stock`` is also timed as torch.compile makes it."""
+    agree: Callable[[Any, Any], bool] | None = None
+    """Whether results agree, ours and PyTorch's, where they are not the same numbers."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,49 @@ def _indexed(vocabulary: int, width: int, count: int) -> list[OpCase]:
     ]
 
 
+TEMPERATURE = 0.8
+
+
+def _draws(m: int, n: int, top_k: int, top_p: float) -> OpCase:
+    """Draws from logits, beside softmax, sort or topk, cumsum and multinomial."""
+
+    def kept(torch: Any, x: Any) -> tuple[Any, Any | None]:
+        """The probabilities that are drawn from, and whose they are; None: everyone's, in order."""
+        p, which = torch.softmax(x.float() / TEMPERATURE, -1), None
+        if top_k:
+            p, which = p.topk(top_k)
+        elif top_p < 1:
+            p, which = p.sort(-1, descending=True)
+        if top_p < 1:
+            p = p.where(p.cumsum(-1) - p < top_p * p.sum(-1, keepdim=True), 0.0)
+        return p, which
+
+    def make(torch: Any) -> Work:
+        x = _random(torch, m, n)
+
+        def stock(x: Any) -> Any:
+            p, which = kept(torch, x)
+            found = torch.multinomial(p, 1)
+            return (found if which is None else which.gather(-1, found)).squeeze(-1)
+
+        def likely(ours: Any, theirs: Any) -> bool:
+            p, which = kept(torch, x)
+            logits = x if which is None else x.gather(-1, which)
+            least = logits.where(p > 0, torch.inf).amin(-1)
+            return bool((x.gather(-1, ours[:, None])[:, 0] >= least).all())
+
+        options: dict[str, Any] = {
+            "temperature": TEMPERATURE,
+            "top_k": top_k,
+            "top_p": top_p,
+            "seed": 1,
+        }
+        return Work((x,), partial(ptxgen.sample, **options), stock, agree=likely)
+
+    how = (f" top_k {top_k}" if top_k else "") + (f" top_p {top_p}" if top_p < 1 else "")
+    return OpCase(f"draw{how}", f"{m}x{n}", 2 * m * n, make)
+
+
 def cases() -> list[OpCase]:
     """All of them, in the order of the table."""
 
@@ -196,7 +241,10 @@ def cases() -> list[OpCase]:
         _rows("argmax", 4096, 32000, _argmax, lambda torch, x: x.argmax(-1), files=1),
         _trained("rms_norm + backward", 8192, 4096),
         *_indexed(128256, 4096, 8192),
-        _rows("cumsum", 8192, 4096, ptxgen.cumsum, lambda torch, x: x.cumsum(-1)),
+        *(
+            _rows("cumsum", m, n, ptxgen.cumsum, lambda torch, x: x.cumsum(-1))
+            for m, n in ((8192, 4096), (64, 128256), (1, 128256))
+        ),
         *(
             _rows(
                 f"topk {k}",
@@ -209,6 +257,11 @@ def cases() -> list[OpCase]:
             for m, n, k in ((64, 128256, 50), (8192, 64, 8))
         ),
         _rows("sample", 64, 128256, ptxgen.sample, lambda torch, x: x.argmax(-1), files=1),
+        *(
+            _draws(m, n, top_k, top_p)
+            for m, n in ((64, 128256), (32, 32000))
+            for top_k, top_p in ((0, 1.0), (50, 0.9), (0, 0.9))
+        ),
         *importlib.import_module("ptxgen.bench.pointwise").cases(),  # which imports this one
     ]
 
@@ -236,9 +289,9 @@ def run(torch: Any, selected: Sequence[OpCase], *, quick: bool = False) -> Itera
     timer = measure.Timer(torch)
     budget, least, most = (8.0, 3, 9) if quick else (60.0, 7, 51)
     for case in selected:
-        inputs, ours, stock, compiles = case.make(torch)
+        inputs, ours, stock, compiles, agree = case.make(torch)
         work: list[Callable[[], Any]] = [partial(ours, *inputs), partial(stock, *inputs)]
-        _compare(torch, case, work[0](), work[1]())
+        _compare(case, work[0](), work[1](), agree)
         if compiles:
             torch._dynamo.reset()
             work.append(partial(torch.compile(stock, dynamic=False), *inputs))
@@ -255,8 +308,14 @@ def run(torch: Any, selected: Sequence[OpCase], *, quick: bool = False) -> Itera
         )
 
 
-def _compare(torch: Any, case: OpCase, ours: Any, theirs: Any) -> None:
+def _compare(
+    case: OpCase, ours: Any, theirs: Any, agree: Callable[[Any, Any], bool] | None = None
+) -> None:
     """Both round each result once or a few times: a coarse guard against nonsense."""
+    if agree is not None:
+        if not agree(ours, theirs):
+            raise WrongBitsError(f"{case.name} {case.sizes}: not what was to be drawn from")
+        return
     first = ours if isinstance(ours, tuple) else (ours,)
     second = theirs if isinstance(theirs, tuple) else (theirs,)
     for a, b in zip(first, second, strict=True):

@@ -64,11 +64,13 @@ def _problem(
     dtype: str,
     count: int,
     width: int,
+    k: int,
     told: tuple[tuple[str, int | float], ...],
     pointers: tuple[str, ...],
 ) -> Problem:
-    values = (("ROWS", max(count, 1)), ("COLS", max(width, 1)))
-    return Problem((table,), dtype, values, told, pointers, f"{table} M={count} N={width}")
+    values = (("ROWS", max(count, 1)), ("COLS", max(width, 1)), ("K", k))
+    what = f"{table} M={count} N={width} k={k}"
+    return Problem((table,), dtype, values, told, pointers, what)
 
 
 def read_topk(
@@ -83,9 +85,15 @@ def read_topk(
     found = TOPK.infer({"x": x.shape}, given={"K": k}).results
     results = Result(found[0], x.dtype), Result(found[1], "int64")
     flags = 0 if options["largest"] else SMALLEST
-    told = (("LDX", pitch), ("K", k), ("FLAGS", flags))
-    made = _problem("topk", ELEMENTS[x.dtype], count, width, told, ("x", "values", "indices"))
+    told = (("LDX", pitch), ("FLAGS", flags))
+    pointers = ("x", "values", "indices")
+    made = _problem("topk", ELEMENTS[x.dtype], count, width, max(k, 1), told, pointers)
     return Reading(made if count * k else None, results, TOPK.results)
+
+
+def _kept(options: Options, width: int) -> int:
+    """How many of a row are drawn from; 0: all."""
+    return min(int(options["top_k"]), width) if options["temperature"] else 1
 
 
 def read_sample(
@@ -117,19 +125,21 @@ def read_sample(
         ("OFFSET", options["offset"]),
         ("NUCLEUS", round(top_p * 2**32)),
         ("TEMPERATURE", float(temperature) or 1.0),
-        ("K", min(top_k, width)),
         ("FLAGS", 0 if temperature else GREEDY),
     )
     pointers = ("x", "seeds", "offsets", "y")
-    made = _problem("sample", ELEMENTS[logits.dtype], count, width, told, pointers)
+    k = _kept(options, width)
+    made = _problem("sample", ELEMENTS[logits.dtype], count, width, k, told, pointers)
     return Reading(made if count else None, (Result(shape, "int64"),), SAMPLE.results)
 
 
-def _pose(table: str, takes: tuple[str, ...], pointers: tuple[str, ...], question: Question) -> Any:
+def _pose(
+    table: str, k: int, takes: tuple[str, ...], pointers: tuple[str, ...], question: Question
+) -> Problem:
     if question.dtype not in (ELEMENTS[d] for d in takes):
         raise DtypeError(f"dtype is {question.dtype}; takes {' or '.join(takes)}")
     sizes = question.sizes
-    return _problem(table, question.dtype, sizes["M"], sizes["N"], (), pointers)
+    return _problem(table, question.dtype, sizes["M"], sizes["N"], k, (), pointers)
 
 
 def backward(
@@ -148,13 +158,15 @@ OPS = {
     "topk": Op(
         TOPK,
         read_topk,
-        lambda q: _pose("topk", ORDERED, ("x", "values", "indices"), q),
+        lambda q: _pose("topk", q.options["k"], ORDERED, ("x", "values", "indices"), q),
         backward,
     ),
     "sample": Op(
         SAMPLE,
         read_sample,
-        lambda q: _pose("sample", LOGITS, ("x", "seeds", "offsets", "y"), q),
+        lambda q: _pose(
+            "sample", _kept(q.options, q.sizes["N"]), LOGITS, ("x", "seeds", "offsets", "y"), q
+        ),
     ),
 }
 """The rows of what is selected."""

@@ -17,13 +17,22 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import Expr, ceil_div, minimum, var
+from ptxgen.expr import Expr, all_of, ceil_div, const, minimum, var
 from ptxgen.numerics import scan
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.formula import STORED
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, Expect, KernelSpec, check
+from ptxgen.spec.base import (
+    ARCHITECTURES,
+    GRID_MAX,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    Expect,
+    KernelSpec,
+    check,
+)
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 ROWS, COLS, SMS = var("ROWS"), var("COLS"), var("SMS")
@@ -32,15 +41,25 @@ EXCLUSIVE, REVERSE = 1, 2
 """Flags."""
 
 
+PARTS = ("whole", "totals", "carry", "apply")
+CTAS = 1 << 20
+"""The most that are launched for rows: those that there are walk on to others."""
+
+
 @dataclass(frozen=True)
 class ScanSpec(KernelSpec):
     """Prefix sums, in CTAs of ``warps`` warps of which ``share`` have a row, ``turns`` chunks each
     at a time.
+
+    ``part``: "whole" (of rows), or a launch of three, in which CTAs share a row: "totals" (of each
+    chunk, which are left in memory), "carry" (a warp makes of these what comes before each chunk)
+    and "apply".
     """
 
     share: int
     warps: int = 8
     turns: int = 4
+    part: str = "whole"
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = scan.SCAN
@@ -55,17 +74,21 @@ class ScanSpec(KernelSpec):
         "share": "warps that share a row",
         "warps": "warps of a CTA",
         "turns": "chunks that a warp has at a time",
+        "part": "what of a row it does",
     }
 
     def __post_init__(self) -> None:
         name = type(self).__name__
         check(self.warps <= WARP, name, "warps", self.warps, WARP)
-        check(self.share in (1, self.warps), name, "warps of a row", self.share, (1, self.warps))
+        check(self.part in PARTS, name, "part", self.part, PARTS)
+        shares = (1, self.warps) if self.part == "whole" else (self.warps,)
+        check(self.share in shares, name, "warps of a row", self.share, shares)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
     def label(self) -> str:
-        return f"{self.dtype}_{self.share}x{self.turns}"
+        part = "" if self.part == "whole" else f"{self.part}_"
+        return f"{part}{self.dtype}_{self.share}x{self.turns}"
 
     @property
     def threads(self) -> int:
@@ -90,17 +113,44 @@ class ScanSpec(KernelSpec):
     @property
     def abi(self) -> Abi:
         element = cuda.STORAGE[self.dtype]
-        pointers = ptr("x", f"const {element}*"), ptr("y", f"{element}*")
-        sizes = (Param(n, "u32") for n in ("rows", "cols", "flags"))
-        return Abi((*pointers, Param("ldx", "i64"), *sizes))
+        x, y = ptr("x", f"const {element}*"), ptr("y", f"{element}*")
+        sums = ptr("sums", f"{cuda.CTYPES[self.computed]}*")
+        cols = Param("cols", "u32")
+        if self.part == "carry":
+            return Abi((sums, cols))
+        told = Param("ldx", "i64"), cols, Param("flags", "u32")
+        if self.part == "whole":
+            return Abi((x, y, *told, Param("rows", "u32")))
+        return Abi(((x, sums) if self.part == "totals" else (x, sums, y)) + told)
+
+    @property
+    def resident(self) -> int:
+        """CTAs that an SM is to hold."""
+        few = self.turns <= 2 and self.computed in ("f32", "i32")
+        return max(1, (32 if few else 16) // self.warps)
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        size = 4 if self.computed == "f32" else 8
+        return {} if self.part == "whole" else {"sums": ROWS * ceil_div(COLS, scan.CHUNK) * size}
 
     @property
     def grid(self) -> Expr:
-        return minimum(ceil_div(ROWS, self.warps // self.share), SMS * (64 // self.warps))
+        if self.part == "whole":
+            return minimum(ceil_div(ROWS, self.warps // self.share), const(CTAS))
+        if self.part == "carry":
+            return ROWS
+        return ROWS * ceil_div(COLS, scan.CHUNK * self.warps * self.turns)
 
     @property
     def requires(self) -> Expr:
-        return ROWS >= 1
+        if self.part == "whole":
+            return ROWS >= 1
+        return all_of((self.grid <= GRID_MAX, self.scratch["sums"] <= WORKSPACE_MAX))
+
+    @property
+    def waits(self) -> bool:
+        return self.part in ("carry", "apply")
 
     @property
     def expects(self) -> tuple[Expect, ...]:
@@ -108,15 +158,15 @@ class ScanSpec(KernelSpec):
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        step = self.grid * (self.warps // self.share)
+        step = self.grid * (self.warps // self.share) if self.part == "whole" else const(0)
         found = (
-            ("row + gridDim.x", ROWS + step),
-            ("first + CHUNK", COLS + 2 * scan.CHUNK * self.warps * self.turns),
+            ("r + gridDim.x", ROWS + step),
+            ("begin + TILE", COLS + 2 * scan.CHUNK * self.warps * self.turns),
         )
         return tuple((text, value, INDEX_MAX) for text, value in found)
 
     def describe(self) -> tuple[str, ...]:
         return (
             f"contract {self.contract}: {self.contract.step}",
-            f"{self.share} of {self.warps} warps have a row; CTAs {self.grid}",
+            f"{self.part}: {self.share} of {self.warps} warps have a row; CTAs {self.grid}",
         )

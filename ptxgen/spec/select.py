@@ -1,7 +1,8 @@
-"""The largest of rows, and draws from rows: a CTA a row.
+"""The largest of rows, and draws from rows.
 
 =================  ==============================================================
 ``ROWS, COLS``     rows, and elements of each
+``K``              how many of a row are selected
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
@@ -16,23 +17,43 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import TRUE, Expr, ceil_div, var
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, var
 from ptxgen.numerics import activation, rows, select
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, Expect, KernelSpec, check
+from ptxgen.spec.base import (
+    ARCHITECTURES,
+    GRID_MAX,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    Expect,
+    KernelSpec,
+    check,
+)
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
-ROWS, COLS, SMS = var("ROWS"), var("COLS"), var("SMS")
+ROWS, COLS, K, SMS = var("ROWS"), var("COLS"), var("K"), var("SMS")
 LARGEST_ROW = SIZE.high - (1 << 16)
 TOPK_SPACE = Space(
-    "topk", (("ROWS", SIZE), ("COLS", Between(1, LARGEST_ROW)), ("SMS", Between(1, SMS_MAX)))
+    "topk",
+    (
+        ("ROWS", SIZE),
+        ("COLS", Between(1, LARGEST_ROW)),
+        ("K", Between(1, select.K_MAX)),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
 )
 SAMPLE_SPACE = Space(
     "sample",
-    (("ROWS", SIZE), ("COLS", Between(1, select.VOCABULARY_MAX)), ("SMS", Between(1, SMS_MAX))),
+    (
+        ("ROWS", SIZE),
+        ("COLS", Between(1, select.VOCABULARY_MAX)),
+        ("K", Between(0, select.VOCABULARY_MAX)),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
 )
 SMALLEST = 1
 """The flag of ``topk``: the smallest are asked for."""
@@ -40,6 +61,23 @@ GREEDY = 1
 """That of ``sample``: the largest is."""
 BINS = 16
 KEY_BITS = {"bf16": 16, "f16": 16, "f32": 32, "i32": 32}
+VECTOR = 8
+"""Neighbours that a thread reads at once."""
+PLACE_BYTES = 8
+"""Of a part's candidate: its key and its index."""
+
+
+DRAWN = (
+    ptr("seeds", "const long long* __restrict__", optional=True),
+    ptr("offsets", "const long long* __restrict__", optional=True),
+    ptr("y", "long long*"),
+    Param("seed", "i64"),
+    Param("offset", "i64"),
+    Param("nucleus", "u64"),
+    Param("temperature", "f32"),
+    *(Param(n, "u32") for n in ("cols", "k", "flags")),
+)
+"""Parameters of draws."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +115,11 @@ class SelectSpec(KernelSpec):
     def resident(self) -> int:
         """CTAs that an SM is to hold."""
         return max(16 // self.warps, 1)
+
+    @property
+    def together(self) -> int:
+        """CTAs that have a row, as a cluster."""
+        return 1
 
     @property
     def bits(self) -> int:
@@ -124,13 +167,157 @@ class SelectSpec(KernelSpec):
         return (("base + AHEAD * TILE", COLS + 5 * 8 * self.threads, INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
-        return (f"contract {self.contract}: {self.contract.step}", f"CTAs {self.grid}, one a row")
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"CTAs {self.grid}, {self.together} of a row",
+        )
+
+
+@dataclass(frozen=True)
+class LanesSpec(SelectSpec):
+    """Each warp of a CTA takes the largest of a row that it holds, k times."""
+
+    warps: int = 8
+
+    family: ClassVar[str] = "topk_lanes"
+    template: ClassVar[str] = "select/lanes.cu.j2"
+    shared_bytes: ClassVar[int] = 0
+
+    @property
+    def abi(self) -> Abi:
+        return Abi((*super().abi.params, Param("rows", "u32")))
+
+    @property
+    def grid(self) -> Expr:
+        return ceil_div(ROWS, self.warps)
+
+    @property
+    def requires(self) -> Expr:
+        return (COLS <= VECTOR * WARP) & (K <= WARP)
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (("blockIdx.x * WARPS + warp", self.grid * self.warps, INDEX_MAX),)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (Expect("ld.global.v4.u32"),)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"CTAs {self.grid}, a warp a row",
+        )
+
+
+@dataclass(frozen=True)
+class SiftSpec(SelectSpec):
+    """A CTA sifts what its threads have: the k-th largest of each thread's largest is a bound.
+
+    ``part``: "whole" (a row), "part" (CTAs have parts of a row, and leave the k largest of each in
+    memory) or "merge" (the k largest of those). ``held``: elements of a thread; ``room``: how many
+    may be left.
+    """
+
+    part: str = "whole"
+    held: int = 32
+    room: int = 4096
+
+    family: ClassVar[str] = "topk_sift"
+    template: ClassVar[str] = "select/sift.cu.j2"
+    shared_bytes: ClassVar[int] = 0
+    draws: ClassVar[bool] = False
+    PARTS: ClassVar[tuple[str, ...]] = ("whole", "part", "merge")
+    span: ClassVar[int] = 1 << 14
+    """Elements of a row's part."""
+    meanings: ClassVar[Mapping[str, str]] = {
+        **SelectSpec.meanings,
+        "part": "what of a row it does",
+        "held": "elements of a thread",
+        "room": "elements that may be left to sort, a power of two",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name, unit = type(self).__name__, 1 if self.waits else VECTOR
+        check(self.part in self.PARTS, name, "part", self.part, self.PARTS)
+        check(self.held % unit == 0 and self.held <= WARP, name, "held", self.held, (unit, WARP))
+        check(self.room & (self.room - 1) == 0, name, "room", self.room, "a power of two")
+        check(self.threads <= self.room, name, "threads, within the room", self.threads, self.room)
+        if self.part == "part":
+            check(self.owned == self.span, name, "elements of a CTA", self.owned, self.span)
+
+    @property
+    def label(self) -> str:
+        return f"{self.part}_{self.dtype}_{self.warps}x{self.held}"
+
+    @property
+    def resident(self) -> int:
+        return max(32 // self.warps, 1)
+
+    @property
+    def owned(self) -> int:
+        """Elements of a CTA."""
+        return self.threads * self.held
+
+    @property
+    def waits(self) -> bool:
+        return self.part in ("merge", "draw")
+
+    @property
+    def abi(self) -> Abi:
+        x, *results = super().abi.pointers
+        scalars = super().abi.scalars
+        pointers = {
+            "whole": (x, *results),
+            "part": (x, self.candidates),
+            "merge": (x, self.candidates, *results),
+        }[self.part]
+        return Abi((*pointers, *scalars))
+
+    @property
+    def candidates(self) -> Param:
+        """The pointer to what parts leave."""
+        written = "" if self.part == "part" else "const "
+        return ptr("candidates", f"{written}unsigned long long*")
+
+    @property
+    def scratch(self) -> Mapping[str, Expr]:
+        if self.part == "whole":
+            return {}
+        return {"candidates": ROWS * (ceil_div(COLS, self.span) * K) * PLACE_BYTES}
+
+    @property
+    def grid(self) -> Expr:
+        return ROWS * ceil_div(COLS, self.span) if self.part == "part" else ROWS
+
+    @property
+    def requires(self) -> Expr:
+        """A thread has at most ``held`` elements among those that are left, for each of the k."""
+        left = TRUE if self.owned <= self.room else K * self.held <= self.room
+        if self.part == "whole":
+            return (COLS <= self.owned) & left
+        fits = self.scratch["candidates"] <= WORKSPACE_MAX
+        if self.part == "part":
+            return all_of((left, self.grid <= GRID_MAX, fits))
+        return all_of((left, ceil_div(COLS, self.span) * K <= self.owned, fits))
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (("begin + SPAN", COLS + self.span, INDEX_MAX),)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.part}: CTAs {self.grid}, {self.held} elements of a thread",
+        )
 
 
 @dataclass(frozen=True)
 class SampleSpec(SelectSpec):
-    """A CTA draws from a row."""
+    """A CTA draws from a row; or ``ctas`` do, a cluster."""
 
+    ctas: int = 1
     contract: Contract = SAMPLE_CONTRACT
 
     family: ClassVar[str] = "sample"
@@ -139,26 +326,67 @@ class SampleSpec(SelectSpec):
     GREEDY: ClassVar[int] = GREEDY
     nothing: ClassVar[str] = "0u"
     mass_bytes: ClassVar[int] = 8
+    meanings: ClassVar[Mapping[str, str]] = {
+        **SelectSpec.meanings,
+        "ctas": "CTAs of a cluster, which has a row",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name = type(self).__name__
+        check(1 <= self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
+        least = "sm_90" if self.ctas > 1 else "sm_80"
+        check(self.min_arch == least, name, "min_arch", self.min_arch, least)
+
+    @property
+    def label(self) -> str:
+        return f"{self.dtype}_{self.warps}" + (f"x{self.ctas}" if self.ctas > 1 else "")
+
+    @property
+    def together(self) -> int:
+        return self.ctas
+
+    @property
+    def resident(self) -> int:
+        return max((16 if self.ctas == 1 else 32) // self.warps, 1)
+
+    @property
+    def grid(self) -> Expr:
+        return ROWS * self.ctas
 
     @property
     def requires(self) -> Expr:
         """The chunks' masses, and how many are equal in each, take the place of the bins'."""
-        return ceil_div(COLS, 8 * WARP) * (self.mass_bytes + 4) <= self.shared_bytes
+        chunks = ceil_div(COLS, 8 * WARP * self.ctas)
+        fits = chunks * (self.mass_bytes + 4) <= self.shared_bytes
+        return all_of((fits, self.grid <= GRID_MAX))
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        found = super().expects
+        return (*found, Expect("st.shared::cluster.b64")) if self.ctas > 1 else found
 
     @property
     def abi(self) -> Abi:
-        pointers = (
-            ptr("x", f"const {cuda.STORAGE[self.dtype]}* __restrict__"),
-            ptr("seeds", "const long long* __restrict__", optional=True),
-            ptr("offsets", "const long long* __restrict__", optional=True),
-            ptr("y", "long long*"),
-        )
-        scalars = (
-            Param("ldx", "i64"),
-            Param("seed", "i64"),
-            Param("offset", "i64"),
-            Param("nucleus", "u64"),
-            Param("temperature", "f32"),
-            *(Param(n, "u32") for n in ("cols", "k", "flags")),
-        )
-        return Abi((*pointers, *scalars))
+        return Abi((super().abi.pointers[0], *DRAWN[:3], Param("ldx", "i64"), *DRAWN[3:]))
+
+
+@dataclass(frozen=True)
+class DrawSpec(SiftSpec):
+    """A CTA draws from the k largest of a row ("draw"), which parts have left ("part")."""
+
+    part: str = "part"
+    contract: Contract = SAMPLE_CONTRACT
+
+    family: ClassVar[str] = "sample_sift"
+    nothing: ClassVar[str] = "0u"
+    draws: ClassVar[bool] = True
+    PARTS: ClassVar[tuple[str, ...]] = ("part", "draw")
+
+    @property
+    def abi(self) -> Abi:
+        return super().abi if self.part == "part" else Abi((self.candidates, *DRAWN))
+
+    @property
+    def requires(self) -> Expr:
+        return (K >= 1) & super().requires

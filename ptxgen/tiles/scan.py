@@ -10,13 +10,15 @@ from ptxgen.spec.scan import COLS, ROWS, SMS, SPACE, ScanSpec
 
 
 def _scan() -> RouteTable:
+    shared = tuple(ScanSpec(8, turns=2, part=part) for part in ("totals", "apply"))
+    parts = shared[0], ScanSpec(1, 1, 1, "carry"), shared[1]
     return RouteTable(
         SPACE,
         (
             Route((ScanSpec(1, turns=1),), COLS <= 256, "short rows: a warp has one"),
-            Route((ScanSpec(1),), (COLS <= 1024) | (ROWS >= SMS * 64), "a warp has a row"),
-            Route((ScanSpec(8),), (COLS <= 8192) | (ROWS >= SMS * 4), "a CTA has a row"),
-            Route((ScanSpec(32, 32, turns=1),), TRUE, "few long rows"),
+            Route((ScanSpec(1, turns=2),), (COLS <= 1024) | (ROWS >= SMS * 32), "a warp has a row"),
+            Route(parts, (ROWS <= SMS) & (COLS >= 1 << 15), "few long rows: on all SMs"),
+            Route((ScanSpec(8, turns=2),), TRUE, "a CTA has a row"),
         ),
         ("bf16",),
         opened=True,

@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from ptxgen.expr import TRUE
-from ptxgen.spec import Key, Route, RouteTable, Space
-from ptxgen.spec.select import COLS, SAMPLE_SPACE, TOPK_SPACE, SampleSpec, SelectSpec
+from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.select import (
+    COLS,
+    ROWS,
+    SAMPLE_SPACE,
+    SMS,
+    TOPK_SPACE,
+    DrawSpec,
+    LanesSpec,
+    SampleSpec,
+    SelectSpec,
+    SiftSpec,
+)
 
 
-def _table(space: Space, kind: type[SelectSpec]) -> RouteTable:
-    routes = (
-        Route((kind(2),), COLS <= 1024, "short rows: a CTA of two warps has one"),
-        Route((kind(),), TRUE, "a CTA a row"),
+def _topk() -> RouteTable:
+    parts = SiftSpec(part="part"), SiftSpec(part="merge")
+    return RouteTable(
+        TOPK_SPACE,
+        (
+            Route((LanesSpec(),), TRUE, "short rows, few of each: a warp has a row"),
+            Route((SiftSpec(4),), TRUE, "a small CTA has a row"),
+            Route(parts, TRUE, "long rows: CTAs have parts, one more what is left of them"),
+            Route((SelectSpec(),), TRUE, "any: digit by digit of the keys"),
+        ),
+        ("bf16",),
+        opened=True,
     )
-    return RouteTable(space, routes, ("bf16",), opened=True)
+
+
+def _sample() -> RouteTable:
+    parts = DrawSpec(part="part"), DrawSpec(part="draw")
+    cluster = SampleSpec(8, ctas=8, min_arch="sm_90")
+    few = (COLS >= 4096) & (ROWS <= SMS)
+    return RouteTable(
+        SAMPLE_SPACE,
+        (
+            Route((SampleSpec(2),), COLS <= 1024, "short rows: a CTA of two warps has one"),
+            Route(parts, TRUE, "draws from few of a row, which its parts have found"),
+            Route((cluster,), few, "few long rows: a cluster has one"),
+            Route((SampleSpec(),), TRUE, "a CTA a row"),
+        ),
+        ("bf16",),
+        opened=True,
+    )
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
-    ("topk",): partial(_table, TOPK_SPACE, SelectSpec),
-    ("sample",): partial(_table, SAMPLE_SPACE, SampleSpec),
+    ("topk",): _topk,
+    ("sample",): _sample,
 }
 """What makes each table."""

@@ -34,6 +34,7 @@ from ptxgen.torch.rowwise import (
     var,
 )
 from ptxgen.torch.rowwise import sum as sum  # not in __all__: import * leaves Python's own
+from ptxgen.torch.select import sample
 from ptxgen.torch.serve import batch_invariant
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "nf4_linear",
     "prod",
     "rms_norm",
+    "sample",
     "softmax",
     "std",
     "var",

@@ -176,3 +176,25 @@ def test_a_draw_depends_on_its_row_alone():
         part = slice(i, i + 1)
         alone = ptxgen.sample(x[part], temperature=1.0, seed=seeds[part], offset=3 * seeds[part])
         assert torch.equal(alone, whole[part])
+
+
+def test_draws_in_a_graph():
+    """Seeds and offsets are those that a replay finds."""
+    import ptxgen.torch
+
+    x = operand(np.random.default_rng(8), (4, 3000), "normal", "bf16")
+    logits, seeds, offsets = (
+        on_gpu(x),
+        torch.arange(4, device="cuda"),
+        torch.zeros(4, device="cuda").long(),
+    )
+    for how in ({}, {"temperature": 0.8}, {"temperature": 1.0, "top_k": 40, "top_p": 0.9}):
+        ptxgen.torch.sample(logits, **how, seed=seeds, offset=offsets)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            tokens = ptxgen.torch.sample(logits, **how, seed=seeds, offset=offsets)
+        for offset in (5, 1 << 40):
+            offsets.fill_(offset)
+            graph.replay()
+            where = {"seed": np.arange(4), "offset": np.full(4, offset)}
+            same_bits(tokens.cpu().numpy(), reference.sample(x, **how, **where), what=f"{how}")

@@ -15,21 +15,32 @@ def candidates(
     """What can serve a problem, with predicted times."""
     # 0: short rows: a warp has one
     if rows >= 1 and cols <= 256:
-        choice = Choice(0, ("scan_bf16_1x1_7d5b78",), (min(-(-rows // 8), sms * 8),), ())
+        choice = Choice(0, ("scan_bf16_1x1_96a9cb",), (min(-(-rows // 8), 1048576),), ())
         yield Candidate(0.0, choice)
         return
     # 1: a warp has a row
-    if rows >= 1 and (cols <= 1024 or sms * 64 <= rows):
-        choice = Choice(1, ("scan_bf16_1x4_2c5174",), (min(-(-rows // 8), sms * 8),), ())
+    if rows >= 1 and (cols <= 1024 or sms * 32 <= rows):
+        choice = Choice(1, ("scan_bf16_1x2_2e9cb1",), (min(-(-rows // 8), 1048576),), ())
         yield Candidate(0.0, choice)
         return
-    # 2: a CTA has a row
-    if rows >= 1 and (cols <= 8192 or sms * 4 <= rows):
-        choice = Choice(2, ("scan_bf16_8x4_76cb25",), (min(-(-rows // 1), sms * 8),), ())
+    pieces_rows_cols4096 = rows * -(-cols // 4096)
+    pieces_rows_cols256 = rows * -(-cols // 256)
+    # 2: few long rows: on all SMs
+    if (
+        pieces_rows_cols4096 <= 2147483647 and pieces_rows_cols256 * 4 <= 268435456
+        and rows <= 2147483647 and rows <= sms and cols >= 32768
+    ):
+        choice = Choice(
+            2,
+            (
+                "scan_totals_bf16_8x2_ca1da5", "scan_carry_bf16_1x1_501f52",
+                "scan_apply_bf16_8x2_470e4e",
+            ), (pieces_rows_cols4096, rows, pieces_rows_cols4096), (pieces_rows_cols256 * 4,),
+        )
         yield Candidate(0.0, choice)
         return
-    # 3: few long rows
+    # 3: a CTA has a row
     if rows >= 1:
-        choice = Choice(3, ("scan_bf16_32x1_59fde4",), (min(-(-rows // 1), sms * 2),), ())
+        choice = Choice(3, ("scan_bf16_8x2_82aa74",), (min(-(-rows // 1), 1048576),), ())
         yield Candidate(0.0, choice)
         return

@@ -10,12 +10,28 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    arch: str, rows: int, cols: int, sms: int, time: Time
+    arch: str, rows: int, cols: int, k: int, sms: int, time: Time
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    # 0: short rows: a CTA of two warps has one
-    if cols <= 1024:
-        yield Candidate(0.0, Choice(0, ("topk_bf16_2_d9a94f",), (rows,), ()))
+    # 0: short rows, few of each: a warp has a row
+    if cols <= 256 and k <= 32:
+        yield Candidate(0.0, Choice(0, ("topk_lanes_bf16_8_fd9b8a",), (-(-rows // 8),), ()))
         return
-    # 1: a CTA a row
-    yield Candidate(0.0, Choice(1, ("topk_bf16_16_86b68d",), (rows,), ()))
+    # 1: a small CTA has a row
+    if cols <= 4096:
+        yield Candidate(0.0, Choice(1, ("topk_sift_whole_bf16_4x32_be1322",), (rows,), ()))
+        return
+    pieces_rows_cols16384 = rows * -(-cols // 16384)
+    # 2: long rows: CTAs have parts, one more what is left of them
+    if (
+        k * 32 <= 4096 and pieces_rows_cols16384 <= 2147483647
+        and rows * (-(-cols // 16384) * k) * 8 <= 268435456 and -(-cols // 16384) * k <= 16384
+    ):
+        choice = Choice(
+            2, ("topk_sift_part_bf16_16x32_a2dcc9", "topk_sift_merge_bf16_16x32_de60f2"),
+            (pieces_rows_cols16384, rows), (rows * (-(-cols // 16384) * k) * 8,),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 3: any: digit by digit of the keys
+    yield Candidate(0.0, Choice(3, ("topk_bf16_16_86b68d",), (rows,), ()))

@@ -19,7 +19,7 @@ import nf4_ptx_cases
 import numpy as np
 import pointwise_cases
 from bits import KINDS, operand, same_bits
-from interp_launch import KERNELS, SEED, Case, admits, oracle, run
+from interp_launch import CONTINUED, KERNELS, SEED, Case, admits, oracle, run
 
 import ptxgen
 from ptxgen import reference
@@ -145,8 +145,52 @@ def crossings(spec: KernelSpec, turn: int) -> list[tuple[int, int, int]]:
     ]
 
 
+def kind_of(number: int, spec: KernelSpec, k: int) -> str:
+    """The kind of numbers, by turns."""
+    kind = KINDS[number % len(KINDS)]
+    if kind == "special" and k > 20:
+        return "normal"  # else everything is NaN
+    if kind == "subnormal" and k > 40 and spec.dtype == "f64":
+        return "normal"  # each sum of such is one of Python's fractions: seconds
+    return kind
+
+
+def continued(name: str) -> list[Check]:
+    """The cases of a kernel whose chains begin with what the result holds, and one where they do
+    not; of a twin one, by turns.
+    """
+    route = CONTINUED[name]
+    spec, turn = route.kernels[0], sorted(CONTINUED).index(name)
+    lies = alignments(spec.dtype)
+    found: list[Case] = []
+    for i, (m, n, k) in enumerate(crossings(spec, 1)):
+        accumulate = i != 1
+        case = Case(
+            m,
+            n,
+            k,
+            op="linear_wgrad",
+            kind=kind_of(turn + i, spec, k),
+            bias=False,
+            accumulate=accumulate,
+            chain=True,
+            odd=("both", "offset", "pitch")[(turn + i) % 3],
+            extra=(1, 3, 0, 4)[i],
+            offset=(2, 1, 0, 3)[i],
+            out_f32=accumulate or turn % 2 == 1,
+        )
+        aligns = (*lies, (16, 16)) if i != 2 and k else ((16, 16),)
+        found += [c for c in (replace(case, align=a) for a in aligns) if admits(route, c, SMS)][:1]
+    assert len(found) == 4, f"{name} admits too few of its cases"
+    if twin(name):
+        found = [found[turn % len(found)]]
+    return [functools.partial(check_product, name, case) for case in found]
+
+
 def products(name: str) -> list[Check]:
     """The cases of a kernel of products; of a twin one, by turns."""
+    if name in CONTINUED:
+        return continued(name)
     layout, route = KERNELS[name]
     spec = route.kernels[0]
     turn = sorted(KERNELS).index(name)
@@ -154,11 +198,7 @@ def products(name: str) -> list[Check]:
     lies = lies[turn % len(lies) :] + lies[: turn % len(lies)]
     found: list[Case] = []
     for i, (m, n, k) in enumerate(crossings(spec, turn)):
-        kind = KINDS[(turn + i) % len(KINDS)]
-        if kind == "special" and k > 20:
-            kind = "normal"  # else everything is NaN
-        if kind == "subnormal" and k > 40 and spec.dtype == "f64":
-            kind = "normal"  # each sum of such is one of Python's fractions: seconds
+        kind = kind_of(turn + i, spec, k)
         activation, bias = EPILOGUES[(3 * turn + i) % len(EPILOGUES)]
         plain = Case(
             m,

@@ -13,7 +13,16 @@ from ptxgen import reference
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
 from ptxgen.ops.gemm import table_of
 from ptxgen.ops.launch import launch
-from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BIAS_F32, OUT_F32, GemmSpec, Problem
+from ptxgen.spec import (
+    ACCUMULATE,
+    ACTIVATION_SHIFT,
+    ALONE,
+    BIAS_F32,
+    CONTINUE,
+    OUT_F32,
+    GemmSpec,
+    Problem,
+)
 from ptxgen.tiles import TABLES
 
 POISON = {8: 0x7FF8A5A5A5A5A5A5, 4: 0x7FC5A5A5, 2: 0x7FE5, 1: 0xA5}
@@ -38,9 +47,13 @@ test_realign.py.
 KERNELS = {
     name: (route.kernels[0].layout, route)
     for name, route in ROUTED.items()
-    if isinstance(route.kernels[0], GemmSpec) and "b" in route.kernels[0].abi.offsets
+    if isinstance(route.kernels[0], GemmSpec)
+    and "b" in route.kernels[0].abi.offsets
+    and not route.kernels[0].continues
 }
 """The routes of products of two dense operands, with their layout."""
+CONTINUED = {name: route for name, route in ROUTED.items() if route.kernels[0].continues}
+"""Those whose chains may begin with what the result holds; they serve no other plan."""
 
 
 class Matrix:
@@ -109,6 +122,7 @@ class Case:
     activation: str = "none"
     bias: bool = True
     accumulate: bool = False
+    chain: bool = False
     align: tuple[int, int] = (16, 16)
     """Bytes that the operands are aligned to, and not to more."""
     odd: str = "both"
@@ -129,8 +143,8 @@ class Case:
         mixed = f"bias f32={self.bias_f32} out f32={self.out_f32} " * (self.dtype != "f32")
         return (
             f"{self.op} {self.m}x{self.n}x{self.k} {self.dtype} {self.tier} {self.kind} "
-            f"{self.activation} bias={self.bias} accumulate={self.accumulate} {mixed}"
-            f"align={self.align} ({self.odd}) extra={self.extra} offset={self.offset}"
+            f"{self.activation} bias={self.bias} accumulate={self.accumulate} chain={self.chain} "
+            f"{mixed}align={self.align} ({self.odd}) extra={self.extra} offset={self.offset}"
         )
 
     def of(self, spec):
@@ -152,9 +166,14 @@ class Case:
         return self.beside if self.out_f32 else self.dtype
 
     @property
+    def plan(self):
+        """The name of its plan."""
+        return OPERATIONS[self.op].asked({"chain": self.chain})
+
+    @property
     def flags(self):
         return (
-            (ACCUMULATE if self.accumulate else 0)
+            (0 if not self.accumulate else CONTINUE if self.chain else ACCUMULATE)
             | (BIAS_F32 if self.bias and self.bias_dtype == "f32" else 0)
             | (OUT_F32 if self.out_dtype == "f32" else 0)
             | ACTIVATIONS.index(self.activation) << ACTIVATION_SHIFT
@@ -172,12 +191,12 @@ def factors(m, n, k, kind, dtype="f32"):
 
 
 @functools.lru_cache(maxsize=256)
-def expected(m, n, k, op, kind, activation, bias, old, out, dtype, tier):
+def expected(m, n, k, op, kind, activation, bias, old, out, dtype, tier, chain):
     """The result of the contract; ``bias``, ``old``, ``out``: dtypes, None without."""
     x, w, biases, olds = factors(m, n, k, kind, dtype)
     how = {"tier": tier, "out_dtype": NUMPY[out].name, "out_old": olds[old] if old else None}
     if op == "linear_wgrad":
-        return reference.linear_wgrad(x.T, w, **how)
+        return reference.linear_wgrad(x.T, w, chain=chain, **how)
     return reference.linear(x, w, biases[bias] if bias else None, activation=activation, **how)
 
 
@@ -195,6 +214,7 @@ def oracle(case):
         case.out_dtype,
         case.dtype,
         case.tier,
+        case.chain,
     )
 
 
@@ -203,7 +223,7 @@ def admits(route, case, sms):
     align_a, align_b = case.align if case.k else (16, 16)
     values = {"M": case.m, "N": case.n, "K": max(case.k, 1), "SMS": sms}
     first = route.main
-    table = table_of(first.layout, OPERATIONS[case.op].plan_name, first.dtype, first.tier)
+    table = table_of(first.layout, case.plan, first.dtype, first.tier)
     if table is None:  # nobody asks for such a product
         return False
     values |= {"ALIGN_A": align_a, "ALIGN_B": align_b}
@@ -265,7 +285,7 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
         "K": k,
     }
     problem = Problem(
-        table=table_of(storage, OPERATIONS[case.op].plan_name, dtype, case.tier),
+        table=table_of(storage, case.plan, dtype, case.tier),
         dtype=dtype,
         values=tuple(values.items()),
         told=tuple(told.items()),

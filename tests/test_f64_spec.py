@@ -10,7 +10,7 @@ import pytest
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
-from ptxgen.numerics.contract import BATCH64, FMA64, ROWS64, Plan
+from ptxgen.numerics.contract import BATCH64, CHAIN, FMA64, ROWS64, Plan
 from ptxgen.spec import ARCHITECTURES, LAYOUTS
 from ptxgen.spec.f64 import F64_SPLITS, UNITS, F64ReduceSpec, F64Spec
 from ptxgen.tiles import f64
@@ -57,7 +57,7 @@ VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
     ({"split": "cluster", "cluster": 16}, 16, "<= 8"),
     ({"split": "cluster", "cluster": 6}, 6, 64),
     ({**CLUSTER, **FMA}, "fma", ("mma",)),
-    ({**CLUSTER, "persistent": True}, "cluster", "none, serial"),
+    ({**CLUSTER, "persistent": True}, "cluster", "none, onto, serial"),
     ({"warps_m": 1, "bm": 16, "warps_n": 1, "bn": 128}, 64, 32),
     ({"bm": 1024, "warps_m": 32}, 2048, "<= 1024"),
     ({"bm": 128, "bn": 128}, 2 * (128 + 2 * 2 * (8 + 8)), 255),
@@ -177,7 +177,7 @@ def _first(key: Key, arch: str, plan: Plan, **values: int) -> F64Spec | None:
 
 
 def _plan(key: Key) -> Plan:
-    return {"rows": ROWS64, "batch": BATCH64}[key[1]]
+    return {"rows": ROWS64, "batch": BATCH64, "chain": CHAIN}[key[1]]
 
 
 @pytest.mark.parametrize("key", f64.ROUTES, ids="-".join)

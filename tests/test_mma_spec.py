@@ -85,6 +85,7 @@ def test_names_are_unique_and_say_everything() -> None:
     kernels = [
         kernel for at in TABLES for table in (mma.specs, mma.partial) for kernel in table(*at)
     ]
+    kernels += [kernel for dtype in ("bf16", "f16") for kernel in mma.continued(dtype)]
     assert len({kernel.name for kernel in kernels}) == len(set(kernels)) == len(kernels)
 
 

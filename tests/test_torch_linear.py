@@ -342,6 +342,17 @@ def test_the_operators_are_well_formed(name):
 def test_accumulating_is_well_formed():
     x, _, _, dy = operands(grad=False)
     torch.library.opcheck(torch.ops.ptxgen.linear_wgrad_.default, (x, dy, torch.zeros(N, K)))
+    how = {"layout": "nk", "tier": "auto", "chain": True}
+    torch.library.opcheck(torch.ops.ptxgen.linear_wgrad_.default, (x, dy, torch.zeros(N, K)), how)
+
+
+def test_a_chain_is_continued():
+    x, _, _, dy = operands(grad=False)
+    whole = torch.ops.ptxgen.linear_wgrad(x, dy, chain=True)
+    part = torch.ops.ptxgen.linear_wgrad(x[:1], dy[:1], chain=True)
+    torch.ops.ptxgen.linear_wgrad_(x[1:], dy[1:], part, chain=True)
+    same_bits(array(part), array(whole))
+    same_bits(array(whole), reference.linear_wgrad(array(x), array(dy), layout="nk", chain=True))
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])

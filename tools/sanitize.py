@@ -37,6 +37,7 @@ from ptxgen.spec import (
     ACTIVATION_SHIFT,
     ALONE,
     BIAS_F32,
+    CONTINUE,
     OUT_F32,
     GemmSpec,
     Key,
@@ -110,6 +111,8 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
     turn = m + n + k
     kind, beside = NUMPY[dtype], NUMPY["f64" if dtype == "f64" else "f32"]
     kind_bias, kind_out = (kind if i % 2 else beside for i in (turn, turn // 2))
+    if first.continues:  # what it is told to begin with is as wide as its sums
+        kind_out = beside
     activation = ACTIVATIONS[turn % len(ACTIVATIONS)] if contract.activations else "none"
 
     def random(shape: tuple[int, int], to: Any) -> Array:
@@ -126,7 +129,8 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
 
     def fire(op: str, out: Buffer, vector: Buffer | None, flags: int) -> None:
         flags |= OUT_F32 if out.dtype != kind else 0
-        table = table_of(layout, OPERATIONS[op].plan_name, dtype, tier)
+        plan = OPERATIONS[op].asked({"chain": first.continues})
+        table = table_of(layout, plan, dtype, tier)
         assert table is not None, "every layout is served"
         aligns = (a.align, b.align) if k else (16, 16)
         values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": aligns[0], "ALIGN_B": aligns[1]}
@@ -157,10 +161,14 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
     try:
         flags = ACTIVATIONS.index(activation) << ACTIVATION_SHIFT
         flags |= BIAS_F32 if kind_bias != kind else 0
-        fire("linear", held[3], held[2], flags)
-        expected = reference.linear(x, w, bias[0], activation=activation, **how)
-        pairs = [(held[3].read(), expected)]
-        if n % 8 == 0:  # without bias and activation, kernels have shorter ways out
+        pairs = []
+        if not first.continues:
+            fire("linear", held[3], held[2], flags)
+            expected = reference.linear(x, w, bias[0], activation=activation, **how)
+            pairs = [(held[3].read(), expected)]
+        if (
+            n % 8 == 0 and not first.continues
+        ):  # without bias and activation, kernels have shorter ways out
             for to in dict.fromkeys((kind, beside)):
                 held.append(result(nothing.astype(to)))
                 fire("linear", held[-1], None, 0)
@@ -170,7 +178,8 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
         if layout == "TN":
             old = random((m, n), kind_out)
             held.append(result(old))
-            fire("linear_wgrad", held[-1], None, ACCUMULATE)
+            fire("linear_wgrad", held[-1], None, CONTINUE if first.continues else ACCUMULATE)
+            how["chain"] = first.continues
             expected = reference.linear_wgrad(np.ascontiguousarray(x.T), w, out_old=old, **how)
             pairs.append((held[-1].read(), expected))
     except OptionError as refusal:

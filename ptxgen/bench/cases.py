@@ -63,7 +63,8 @@ class Case:
     """One problem of a library operation.
 
     ``op`` and ``stored`` are keys of ``contract.OPERATIONS`` and of its products: the
-    operation, and how its operands are stored. ``dtype`` is that of operands and result.
+    operation, and how its operands are stored. ``dtype`` is that of operands and result. ``asked``:
+    a plan that the call asks for, by an option of that name.
     """
 
     group: str
@@ -72,6 +73,7 @@ class Case:
     shape: Shape
     dtype: str = "f32"
     tier: str = "simt"
+    asked: str = ""
 
     @property
     def layout(self) -> str:
@@ -81,7 +83,7 @@ class Case:
     @property
     def plan(self) -> Plan:
         """How its contract cuts the reduction."""
-        return OPERATIONS[self.op].plan(CONTRACTS[self.tier][self.dtype])
+        return OPERATIONS[self.op].plan(CONTRACTS[self.tier][self.dtype], self.asked)
 
     @property
     def table(self) -> Key:
@@ -91,8 +93,13 @@ class Case:
     def problem(self, align: tuple[int, int]) -> Problem:
         """It as the dispatcher is asked, operands aligned so."""
         sizes = self.shape.m, self.shape.n, self.shape.k
-        options = {"layout": self.stored, "tier": self.tier}
+        options = {"layout": self.stored, "tier": self.tier, **self.asks}
         return pose(self.op, sizes, self.dtype, align, options)
+
+    @property
+    def asks(self) -> dict[str, bool]:
+        """The options that ask for its plan."""
+        return {self.asked: True} if self.asked else {}
 
     @property
     def itemsize(self) -> int:
@@ -123,8 +130,9 @@ def case_of(table: Key, shape: Shape) -> Case:
     """The case of a route table's products that the library serves in this ``shape``."""
     layout, plan, _, tier = table
     dtype = TABLES[table].dtypes[0]
-    op, stored = _SERVED_BY["wgrad" if plan == "batch" else "linear"][layout]
-    return Case(CUSTOM, op, stored, shape, dtype, tier)
+    op, stored = _SERVED_BY["linear" if plan == "rows" else "wgrad"][layout]
+    asked = plan if plan in OPERATIONS[op].asked_plans else ""
+    return Case(CUSTOM, op, stored, shape, dtype, tier, asked)
 
 
 def shapes_of(ms: Iterable[int], kn: Iterable[tuple[int, int]]) -> tuple[Shape, ...]:

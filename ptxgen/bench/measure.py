@@ -117,7 +117,7 @@ def ours(case: Case, operands: Operands, out: Any, kernel: str | None = None) ->
     first, second = operands.stored(case.layout)
     if OPERATIONS[case.op].products[case.stored].operands == (1, 0):
         first, second = second, first
-    options: dict[str, Any] = {"out": out, "tier": case.tier}
+    options: dict[str, Any] = {"out": out, "tier": case.tier, **case.asks}
     if kernel is not None:
         options["kernel"] = kernel
     if case.op == "matmul":

@@ -437,7 +437,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"of {', '.join((*DTYPES.values(), *ELEMENTS))} (bf16)",
     )
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
-    plans = "rows", "batch"
+    plans = "rows", "batch", "chain"
     parser.add_argument(
         "--layout",
         type=_choices(LAYOUTS),

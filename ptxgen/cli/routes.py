@@ -30,6 +30,9 @@ def add_commands(commands: Any) -> None:
     )
     command.add_argument("--dtype", help="(default: float32; of int4_gemm: s4)")
     command.add_argument("--tier", default="auto", help="simt, tc or auto (default: %(default)s)")
+    command.add_argument(
+        "--chain", action="store_const", const=True, help="of linear_wgrad: one chain"
+    )
     command.add_argument("--arch", help="such as sm_80 (default: --gpu's, or sm_90)")
     command.add_argument(
         "--sms", type=int, metavar="N", help="multiprocessors (default: --gpu's, or 132)"
@@ -94,6 +97,7 @@ def _explain(arguments: argparse.Namespace) -> None:
         dtype=arguments.dtype,
         tier=None if arguments.tier == "auto" else arguments.tier,
         layout=arguments.layout,
+        chain=arguments.chain,
         arch=arguments.arch,
         sms=arguments.sms,
         align=arguments.align,

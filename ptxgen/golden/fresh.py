@@ -54,6 +54,7 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
     dtype, …) rather than in numbers, but for :data:`VARIED`. Small is what has little shared
     memory, then few threads; of several, the first by name. What is written in PTX has been read,
     and so has a kernel of f16 where there is one of bf16: a few lines differ, alike in a family.
+    What continues chains differs from others where its sums begin, in many lines that are alike.
     """
     given = {spec.name: spec for spec in specs}
     chosen: dict[tuple[object, ...], str] = {}
@@ -61,6 +62,7 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
         spec
         for spec in given.values()
         if spec.legible
+        and not spec.continues
         and not (spec.ptx_since or (spec.dtype == "f16" and spec.of("bf16").name in given))
     )
     for spec in sorted(compiled, key=lambda spec: (spec.shared_bytes, spec.threads, spec.name)):

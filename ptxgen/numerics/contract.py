@@ -36,12 +36,20 @@ A *plan* is the rule that picks the chunk length. It reads the dimensions of the
 and must not look at M, from which strict batch invariance follows. :data:`BATCH` serves
 the weight gradient, whose reduction index is the batch itself. :data:`ROWS64` and
 :data:`BATCH64` do so for ``fma64``, :data:`TC_ROWS` and :data:`TC_BATCH` for ``tc16``.
+
+:data:`CHAIN`, in all three, cuts nothing, and its chain may begin with what the result holds
+instead of +0.0, rather than add it at the end. It may so be continued: the chain over k's up to
+any a (``tc16``: any multiple of 16), and then one from there over the rest, is the chain over all.
+The ``+ 0.0`` between the two changes no bit. Chains from -0.0 and from +0.0 differ in nothing but
+the sign of a zero, and not any more once a product that is not zero has been added; what is left
+of that sign, the last ``+ 0.0`` takes away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr, ceil_div, const, maximum, minimum, select, var
@@ -139,12 +147,14 @@ class Plan:
 
     ``chunk`` is the chunk length as an expression over ``M``, ``N``, ``K``; a value of at
     least K means one unsplit chain. ``batch_invariant`` promises that ``chunk`` does not
-    read M, which is checked here.
+    read M, which is checked here. ``continued``: what is accumulated to is where its (only) chain
+    begins.
     """
 
     name: str
     chunk: Expr
     batch_invariant: bool
+    continued: bool = False
 
     def __post_init__(self) -> None:
         allowed = {"N", "K"} if self.batch_invariant else {"M", "N", "K"}
@@ -238,10 +248,13 @@ TC_BATCH = Plan(
 )
 """About 128 tiles of 192 x 192 partial sums, in at most 16 chunks of at least 512 to 4096."""
 
+CHAIN = Plan("chain", K, batch_invariant=True, continued=True)
+"""One chain, whatever the sizes; it may continue that of an earlier call."""
+
 PLANS = {
-    FMA.name: {plan.name: plan for plan in (ROWS, BATCH)},
-    FMA64.name: {plan.name: plan for plan in (ROWS64, BATCH64)},
-    TC16.name: {plan.name: plan for plan in (TC_ROWS, TC_BATCH)},
+    FMA.name: {plan.name: plan for plan in (ROWS, BATCH, CHAIN)},
+    FMA64.name: {plan.name: plan for plan in (ROWS64, BATCH64, CHAIN)},
+    TC16.name: {plan.name: plan for plan in (TC_ROWS, TC_BATCH, CHAIN)},
 }
 """The plans of each contract by name."""
 
@@ -262,16 +275,29 @@ class Product:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of the GEMM triad: its plan's name and its product per weight layout."""
+    """An operation of the GEMM triad: its plan's name and its product per weight layout.
+
+    ``asked_plans``: plans that a call asks for instead, by an option of the same name.
+    """
 
     name: str
     arguments: tuple[str, str]
     plan_name: str
     products: Mapping[str, Product]
+    asked_plans: tuple[str, ...] = ()
 
-    def plan(self, contract: Contract) -> Plan:
-        """Its plan under a contract."""
-        return PLANS[contract.name][self.plan_name]
+    @property
+    def plan_names(self) -> tuple[str, ...]:
+        """All plans that it may have."""
+        return (self.plan_name, *self.asked_plans)
+
+    def plan(self, contract: Contract, name: str | None = None) -> Plan:
+        """Its plan under a contract; ``name``: another than its own."""
+        return PLANS[contract.name][name or self.plan_name]
+
+    def asked(self, options: Mapping[str, Any]) -> str:
+        """The name of the plan of a call with these options."""
+        return next((name for name in self.asked_plans if options.get(name)), self.plan_name)
 
 
 OPERATIONS = {
@@ -297,6 +323,7 @@ OPERATIONS = {
                 "kn": Product("TN", ("K", "N", "M")),
                 "nk": Product("TN", ("N", "K", "M"), operands=(1, 0)),
             },
+            asked_plans=("chain",),
         ),
         Operation(
             "matmul",

@@ -50,6 +50,7 @@ WGRAD = Signature(
         "layout": _WEIGHT,
         "tier": _TIER,
         "accumulate": Option(False, (False, True), "bool"),
+        "chain": Option(False, (False, True), "bool"),
         "out_dtype": Option(),
     },
 )

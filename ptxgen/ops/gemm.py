@@ -14,7 +14,16 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.activation import CODES
-from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, OPERATIONS, TIERS, Operation, Product
+from ptxgen.numerics.contract import (
+    AUTO_TIER,
+    CONTRACTS,
+    OPERATIONS,
+    TIERS,
+    Contract,
+    Operation,
+    Plan,
+    Product,
+)
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
 from ptxgen.numerics.gemm import DGRAD, LINEAR, MATMUL, WGRAD
 from ptxgen.numerics.signature import BATCH, DIM_MAX, Signature
@@ -22,7 +31,16 @@ from ptxgen.ops.launch import routes_by_name
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.views import alignment, contiguous_copy, leading
 from ptxgen.runtime.arrays import ArrayView
-from ptxgen.spec import ACCUMULATE, ACTIVATION_SHIFT, ALONE, BATCH_MAX, BIAS_F32, OUT_F32, Problem
+from ptxgen.spec import (
+    ACCUMULATE,
+    ACTIVATION_SHIFT,
+    ALONE,
+    BATCH_MAX,
+    BIAS_F32,
+    CONTINUE,
+    OUT_F32,
+    Problem,
+)
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
 
@@ -41,13 +59,14 @@ class Reading:
     """A product that a call asks for (:class:`ptxgen.ops.op.Reading`).
 
     ``storage``: how A and B lie in memory ("NN" .. "TT"), after transposed views have been
-    recognised. ``dims``: m, n, k of the product; ``lds``: elements from row to row of A and B;
-    ``batch``: the dimensions of a batch, and ``steps`` from matrix to matrix of A and B along each;
-    ``aligns``: of both, bytes; ``sizes``: the operation's own.
+    recognised. ``plan``: its name. ``dims``: m, n, k of the product; ``lds``: elements from row to
+    row of A and B; ``batch``: the dimensions of a batch, and ``steps`` from matrix to matrix of A
+    and B along each; ``aligns``: of both, bytes; ``sizes``: the operation's own.
     """
 
     operation: Operation
     product: Product
+    plan: str
     storage: str
     dtype: str
     tier: str
@@ -88,6 +107,7 @@ class Reading:
         return _problem(
             self.operation,
             self.product,
+            self.plan,
             self.storage,
             self.dtype,
             self.tier,
@@ -127,6 +147,9 @@ def read(
     dtype, tier = _kind(operation, views, options["tier"])
     wanted = _result_dtype(operation, views, options["out_dtype"], targets[0])
     activation, contract = options.get("activation"), CONTRACTS[tier][dtype]
+    plan = operation.plan(contract, operation.asked(options))
+    if options.get("accumulate"):
+        _check_continued(plan, contract, wanted)
     if activation not in (None, "none") and not contract.activations:
         raise OptionError(f"activation is {activation!r}; {signature.name} of {dtype} takes None")
     inferred = signature.infer({n: v.shape for n, v in views.items()}, options["layout"])
@@ -145,16 +168,18 @@ def read(
         _matrices(name, views[name], batch) for name in names
     )
     (storage_a, lda), (storage_b, ldb) = _storage(
-        operation, product, names, views, (matrix_a, matrix_b), prefer, served
+        operation, plan.name, product, names, views, (matrix_a, matrix_b), prefer, served
     )
     own = a.dtype
     flags = CODES[activation or "none"] << ACTIVATION_SHIFT
-    flags |= ACCUMULATE if options.get("accumulate") else 0
+    if options.get("accumulate"):
+        flags |= CONTINUE if plan.continued else ACCUMULATE
     flags |= OUT_F32 if wanted != own else 0
     flags |= BIAS_F32 if bias is not None and bias.dtype != own else 0
     return Reading(
         operation,
         product,
+        plan.name,
         storage_a + storage_b,
         dtype,
         tier,
@@ -181,6 +206,7 @@ def pose(signature: Signature, question: Question) -> Problem:
     return _problem(
         operation,
         product,
+        operation.asked(question.options),
         product.layout,
         question.dtype,
         tier,
@@ -194,6 +220,7 @@ def pose(signature: Signature, question: Question) -> Problem:
 def _problem(
     operation: Operation,
     product: Product,
+    plan: str,
     storage: str,
     dtype: str,
     tier: str,
@@ -203,7 +230,7 @@ def _problem(
     sizes: Mapping[str, int],
     batch: tuple[int, int] = (1, 1),
 ) -> Problem:
-    table = table_of(storage, operation.plan_name, dtype, tier)
+    table = table_of(storage, plan, dtype, tier)
     if table is None:
         served = ["auto", *(t for t, dtypes in TIERS.items() if dtype in dtypes)]
         raise OptionError(
@@ -256,6 +283,16 @@ def _kind(operation: Operation, views: Mapping[str, ArrayView], tier: str) -> tu
     if bias is not None and bias.dtype not in (accepted := _mixed(a.dtype)):
         raise DtypeError(f"bias has dtype {bias.dtype}; takes {' or '.join(accepted)}")
     return served[a.dtype], tier
+
+
+def _check_continued(plan: Plan, contract: Contract, out: str) -> None:
+    """Raises DtypeError where what is accumulated to cannot hold the chain that it continues."""
+    if plan.continued and DTYPES[out] != contract.accumulator:
+        long = next(name for name, short in DTYPES.items() if short == contract.accumulator)
+        raise DtypeError(
+            f"out has dtype {out}, which cannot hold a chain to be continued; takes {long} with "
+            f"{plan.name}=True and accumulate=True"
+        )
 
 
 def _mixed(dtype: str) -> tuple[str, ...]:
@@ -363,6 +400,7 @@ def _check_bias(bias: ArrayView) -> None:
 
 def _storage(
     operation: Operation,
+    plan: str,
     product: Product,
     names: list[str],
     views: Mapping[str, ArrayView],
@@ -374,7 +412,6 @@ def _storage(
     found = [
         _storages(matrix, letter) for matrix, letter in zip(matrices, product.layout, strict=True)
     ]
-    plan = operation.plan_name
     pairs = [(a, b) for a in found[0] for b in found[1] if served(a[0] + b[0], plan)]
     for a, b in pairs:
         if a[0] + b[0] == prefer:

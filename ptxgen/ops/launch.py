@@ -246,6 +246,11 @@ def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
         )
     if spec.contract != wanted.contract:
         return f"its contract is {spec.contract}, that of the problem {wanted.contract}"
+    if spec.continues != wanted.continues:
+        begins, asks = (
+            "what the result holds" if each.continues else "zero" for each in (spec, wanted)
+        )
+        return f"its sums begin with {begins}, those asked for with {asks}"
     own, asked = getattr(spec, "layout", ""), getattr(wanted, "layout", "")
     if own == asked:
         return ""

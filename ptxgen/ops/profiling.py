@@ -210,7 +210,7 @@ def _route(kernel: str, op: str | None) -> tuple[Route, str, Key, str]:
         for route, key, dtype in twins
         if route.name == kernel
         for operation in OPERATIONS.values()
-        if key[1:2] == (operation.plan_name,)
+        if key[1:2] in [(plan,) for plan in operation.plan_names]
         and any(product.layout == key[0] for product in operation.products.values())
     ]
     if not found:

@@ -18,6 +18,7 @@ def linear_wgrad(
     tier: str = "auto",
     out: Any = None,
     accumulate: bool = False,
+    chain: bool = False,
     out_dtype: str | None = None,
     stream: Any = None,
     kernel: str | None = None,
@@ -36,7 +37,15 @@ def linear_wgrad(
         nothing becomes +0.0). :func:`ptxgen.reference.linear_wgrad` returns the same bits
         (``out_old=``).
 
-    ``accumulate`` adds to ``out``, which must be given then. x and dy are read in rows of stride 1;
+    ``accumulate`` adds to ``out``, which must be given then.
+
+    ``chain``: the sum over m is one chain, never cut; with ``accumulate`` it begins with what
+    ``out`` holds (float32, or float64 of float64) instead of +0.0, and nothing is added at its end.
+    So the bits do not depend on how a batch is cut into calls: one over its first a rows, then one
+    with ``accumulate`` over the others, give those of one call over all. In the contract ``tc16``
+    (:func:`ptxgen.linear`) a is to be a multiple of 16, otherwise anything.
+
+    x and dy are read in rows of stride 1;
     transposed views are refused. Everything else is as in :func:`ptxgen.linear`.
 
     >>> import numpy, ptxgen
@@ -47,4 +56,4 @@ def linear_wgrad(
     Traceback (most recent call last):
     ptxgen.errors.OptionError: accumulate=True adds to out, but out is None; pass out=
     """
-    return run(x, dy, out, stream, (layout, tier, bool(accumulate), out_dtype, kernel))
+    return run(x, dy, out, stream, (layout, tier, bool(accumulate), bool(chain), out_dtype, kernel))

@@ -17,40 +17,43 @@ from ptxgen.reference.half import U16
 T = TypeVar("T", F32, F64)
 
 
-def chain(a: F32, b: F32, chunk: int) -> F32:
+def chain(a: F32, b: F32, chunk: int, begin: F32 | None = None) -> F32:
     """``a @ b`` (f32 ``[M, K]`` and ``[K, N]``) in chunks of ``chunk`` reduction steps.
 
     Each chunk is one chain from +0.0, ``acc = fma(a[:, k], b[k, :], acc)`` with k ascending, then
     ``acc + 0.0``; the chunks' results are added in f32, ascending. K = 0 gives +0.0.
+    ``begin``: what the first chain begins with instead (and what K = 0 gives, + 0.0).
     """
-    return _chunked(a, b, chunk, partial(_block, subnormal=_rounds_subnormals(a, b)))
+    return _chunked(a, b, chunk, partial(_block, subnormal=_rounds_subnormals(a, b)), begin)
 
 
-def chain64(a: F64, b: F64, chunk: int) -> F64:
+def chain64(a: F64, b: F64, chunk: int, begin: F64 | None = None) -> F64:
     """As :func:`chain`, in f64."""
-    return _chunked(a, b, chunk, _block64)
+    return _chunked(a, b, chunk, _block64, begin)
 
 
-def chain16(a: U16, b: U16, chunk: int, dtype: str, core: TensorCore) -> F32:
+def chain16(
+    a: U16, b: U16, chunk: int, dtype: str, core: TensorCore, begin: F32 | None = None
+) -> F32:
     """``a @ b`` on tensor cores; ``a`` ``[M, K]`` and ``b`` ``[K, N]`` are bits of ``dtype``.
 
     As :func:`chain`, with ``acc = dot16(a[:, k:k+16], b[k:k+16, :], acc)`` for each 16 steps of a
     chunk, of which the last are filled up with zeros.
     """
     (m, k), n = a.shape, b.shape[1]
-    total = np.zeros((m, n), np.float32)
-    if m == 0 or n == 0:
-        return total
+    total = np.zeros((m, n), np.float32) if begin is None else begin
+    if k == 0 or m == 0 or n == 0:
+        return total + np.float32(0)
     with np.errstate(all="ignore"):
         for start in range(0, k, chunk):
             part = slice(start, start + chunk)
             left = _groups(a.T[part, :, None], dtype)
             right = _groups(b[part, None, :], dtype)
-            acc = np.zeros((m, n), np.float32)
+            acc = np.zeros((m, n), np.float32) if start else total
             for i in range(0, len(left.value), TERMS):
                 group = slice(i, i + TERMS)
                 acc = accumulate(left[group], right[group], acc, core)
-            np.add(acc, np.float32(0), out=acc)
+            acc = acc + np.float32(0)
             total = np.add(total, acc) if start else acc
     return total
 
@@ -77,20 +80,21 @@ def _rounds_subnormals(a: F32, b: F32) -> bool:
     return lowest < -149
 
 
-def _chunked(a: T, b: T, chunk: int, block: Callable[[T, T, T], None]) -> T:
+def _chunked(a: T, b: T, chunk: int, block: Callable[[T, T, T], None], begin: T | None) -> T:
     """The sum of the chains of all chunks; see :func:`_chains` for ``block``."""
     (m, k), n = a.shape, b.shape[1]
+    first: T = np.zeros((m, n), a.dtype) if begin is None else begin
     if k == 0 or m == 0 or n == 0:
-        return np.zeros((m, n), a.dtype)
+        return first + a.dtype.type(0)
     chunk = min(chunk, k)
     whole = k // chunk
     split = whole * chunk
     with np.errstate(all="ignore"):
         parts = _chains(
-            a[:, :split].reshape(m, whole, chunk), b[:split].reshape(whole, chunk, n), block
+            a[:, :split].reshape(m, whole, chunk), b[:split].reshape(whole, chunk, n), block, first
         )
         if split < k:
-            last = _chains(a[:, None, split:], b[None, split:], block)
+            last = _chains(a[:, None, split:], b[None, split:], block, np.zeros_like(first))
             parts = np.concatenate([parts, last])
         total: T = parts[0]
         for part in parts[1:]:
@@ -98,14 +102,16 @@ def _chunked(a: T, b: T, chunk: int, block: Callable[[T, T, T], None]) -> T:
     return total
 
 
-def _chains(a: T, b: T, block: Callable[[T, T, T], None]) -> T:
+def _chains(a: T, b: T, block: Callable[[T, T, T], None], first: T) -> T:
     """Independent chains: ``[M, C, L]`` and ``[C, L, N]`` to ``[C, M, N]``, in blocks.
 
-    ``block`` computes one, ``[C, M, N]`` (its last argument), from ``[L, C, M]`` and ``[C, L, N]``.
+    ``block`` computes one, ``[C, M, N]`` (its last argument, which holds where chains begin: those
+    of the first C at ``first``), from ``[L, C, M]`` and ``[C, L, N]``.
     """
     m, chunks, _ = a.shape
     n = b.shape[2]
-    out: T = np.empty((chunks, m, n), a.dtype)
+    out: T = np.zeros((chunks, m, n), a.dtype)
+    out[0] = first
     columns = np.ascontiguousarray(a.transpose(2, 1, 0))
     width = min(n, BLOCK)
     height = min(m, max(1, BLOCK // width))
@@ -124,8 +130,8 @@ def _chains(a: T, b: T, block: Callable[[T, T, T], None]) -> T:
 def _block(columns: F32, rows: F32, out: F32, *, subnormal: bool) -> None:
     rounder = Rounder(out.shape, subnormal=subnormal)
     product = np.empty(out.shape, np.float64)
-    total = np.zeros(out.shape, np.float64)
-    rounded = np.zeros(out.shape, np.float32)
+    rounded = np.array(out, order="C")
+    total = rounded.astype(np.float64)
     for k in range(len(columns)):
         column, row = columns[k].astype(np.float64), rows[:, k].astype(np.float64)
         np.multiply(column[:, :, None], row[:, None, :], out=product)
@@ -135,7 +141,7 @@ def _block(columns: F32, rows: F32, out: F32, *, subnormal: bool) -> None:
 
 
 def _block64(columns: F64, rows: F64, out: F64) -> None:
-    acc = np.zeros(out.shape, np.float64)
+    acc = out
     for k in range(len(columns)):
         acc = fma(columns[k][:, :, None], rows[:, k][:, None, :], acc)
     np.add(acc, 0.0, out=out)

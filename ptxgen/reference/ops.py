@@ -97,6 +97,7 @@ def linear_wgrad(
     *,
     layout: str = "kn",
     tier: str = "auto",
+    chain: bool = False,
     out_old: ArrayLike | None = None,
     out_dtype: Any = None,
     arch: str = "sm_90",
@@ -105,13 +106,18 @@ def linear_wgrad(
 
     ``x`` is ``[..., K]``, ``dy`` ``[..., N]`` with the same leading dimensions; the result
     and ``out_old`` are ``[K, N]`` ("kn") or ``[N, K]`` ("nk"), float32 unless ``out_dtype`` is the
-    operands' dtype.
+    operands' dtype. ``chain``: the sum is one chain, which begins with ``out_old`` instead of +0.0.
     """
-    given, _, kind = _read(WGRAD, {"x": x, "dy": dy}, layout, tier, arch, out_dtype, wide=True)
+    given, shape, kind = _read(WGRAD, {"x": x, "dy": dy}, layout, tier, arch, out_dtype, wide=True)
     a, b = rows(given["x"]), rows(given["dy"])
     if layout == "nk":
         a, b = b, a
-    return _finish(_product(a.T, b, "batch", kind), out_old, kind)
+    if not chain:
+        return _finish(_product(a.T, b, "batch", kind), out_old, kind)
+    begin = None if out_old is None else _old(out_old, shape, kind)
+    if begin is not None and begin.itemsize == 2:
+        raise DtypeError(f"out_old is {begin.dtype.name}; expected float32, to continue a chain")
+    return _finish(_product(a.T, b, "chain", kind, begin), None, kind)
 
 
 def matmul(
@@ -200,14 +206,14 @@ def _kind(operands: Mapping[str, Array], tier: str, arch: str, out_dtype: Any, w
     return _Kind(dtype, CONTRACTS[tier][short], core, out)
 
 
-def _product(a: Array, b: Array, plan: str, kind: _Kind) -> Array:
+def _product(a: Array, b: Array, plan: str, kind: _Kind, begin: Array | None = None) -> Array:
     (m, k), n = a.shape, b.shape[1]
     chunk = PLANS[kind.contract.name][plan].chunk_length(m, n, k)
     if kind.core is not None:
-        return chain16(_bits(a), _bits(b), chunk, DTYPES[kind.operands.name], kind.core)
+        return chain16(_bits(a), _bits(b), chunk, DTYPES[kind.operands.name], kind.core, begin)
     if kind.contract.accumulator == "f64":
-        return chain64(a, b, chunk)
-    return chain(_wide(a), _wide(b), chunk)
+        return chain64(a, b, chunk, begin)
+    return chain(_wide(a), _wide(b), chunk, begin)
 
 
 def _add(a: Array, b: Array) -> Array:
@@ -220,14 +226,19 @@ def _add(a: Array, b: Array) -> Array:
 def _finish(result: Array, out_old: ArrayLike | None, kind: _Kind) -> Array:
     """``result [+ out_old]``, rounded to the output's dtype."""
     if out_old is not None:
-        old = _operand("out_old", out_old)
-        _check_dtype("out_old", old, (kind.out.name,))
-        if old.shape != result.shape:
-            raise ShapeError(f"out_old has shape {list(old.shape)}; expected {list(result.shape)}")
-        result = _add(result, _wide(old))
+        result = _add(result, _wide(_old(out_old, result.shape, kind)))
     if kind.out.itemsize > 2:
         return result
     return downcast(result, DTYPES[kind.out.name]).view(kind.out)
+
+
+def _old(out_old: ArrayLike, shape: tuple[int, ...], kind: _Kind) -> Array:
+    """What the result is added to, checked."""
+    old = _operand("out_old", out_old)
+    _check_dtype("out_old", old, (kind.out.name,))
+    if old.shape != shape:
+        raise ShapeError(f"out_old has shape {list(old.shape)}; expected {list(shape)}")
+    return old
 
 
 def _bits(array: Array) -> U16:

@@ -228,6 +228,13 @@ class KernelSpec(ABC):
         """Whether one launch of it computes a batch of problems (:attr:`Problem.batch`)."""
         return False
 
+    @property
+    def continues(self) -> bool:
+        """Whether it may be told to begin with what the result holds, and not to add that at the
+        end. All kernels of a table do, or none.
+        """
+        return False
+
     def launched(
         self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]
     ) -> tuple[int, int, int]:

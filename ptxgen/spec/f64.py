@@ -40,7 +40,7 @@ from ptxgen.spec.gemm import (
 
 UNITS = ("mma", "fma")
 """What multiplies: ``mma.sync`` in f64, or the FMA units."""
-F64_SPLITS = ("none", "serial", "cluster", "workspace")
+F64_SPLITS = ("none", "onto", "serial", "cluster", "workspace")
 
 ITEM = 8
 """Bytes of an element."""
@@ -101,7 +101,8 @@ class F64Spec(GemmSpec):
     FMA units multiply. ``align_a``, ``align_b``: bytes that the operand's rows are aligned to, and
     copied at a time, 16 or 8.
 
-    ``split``: "none" (the plan must give one chunk), "serial" (a CTA takes all chunks, one after
+    ``split``: "none" (the plan must give one chunk), "onto" (so, and its chain may begin with what
+    C holds), "serial" (a CTA takes all chunks, one after
     another, and keeps a running total), "cluster" (each of the ``cluster`` CTAs of a cluster has
     one chunk of the same tile, and adds up its part of the rows) or "workspace" (a CTA per tile
     and chunk writes its partial sums; a reduce kernel adds them).
@@ -181,11 +182,11 @@ class F64Spec(GemmSpec):
         check(self.cluster <= 8, name, "CTAs of a cluster", self.cluster, "<= 8")
         check(self.bm % self.cluster == 0, name, "cluster divides bm", self.cluster, self.bm)
         check(
-            not self.persistent or self.split in ("none", "serial"),
+            not self.persistent or self.split in ("none", "onto", "serial"),
             name,
             "split of a persistent kernel",
             self.split,
-            "none, serial",
+            "none, onto, serial",
         )
         arch = ARCHITECTURES[self.min_arch]
         check(self.threads <= arch.threads_per_cta, name, "threads", self.threads, "<= 1024")
@@ -315,7 +316,7 @@ class F64Spec(GemmSpec):
         # Every operand is aligned to its elements.
         sides = ((ALIGN_A, self.align_a), (ALIGN_B, self.align_b))
         terms = [align >= VECTOR for align, taken in sides if taken == VECTOR]
-        if self.split in ("none", "cluster"):
+        if self.split in ("none", "onto", "cluster"):
             terms.append(CHUNKS <= self.cluster)
         if self.split == "workspace":
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
@@ -334,7 +335,7 @@ class F64Spec(GemmSpec):
             ("length + BK - 1", K + (self.bk - 1)),
             ("k0 + k of a copy", K + self.bk),
         ]
-        if self.split != "none":
+        if self.split not in ("none", "onto"):
             bounds.append(("k + chunk - 1", K + CHUNK - 1))
         if self.split == "serial":
             steps = CHUNKS * ceil_div(CHUNK, self.bk)

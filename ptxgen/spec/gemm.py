@@ -38,9 +38,10 @@ LDA, LDB = var("LDA"), var("LDB")
 PARTIAL_SUMS = CHUNKS * M * N
 """Elements of the workspace that a split through memory needs, of the accumulators' dtype."""
 
-ACCUMULATE, BIAS_F32, OUT_F32, ACTIVATION_SHIFT = 1, 2, 4, 8
+ACCUMULATE, BIAS_F32, OUT_F32, CONTINUE, ACTIVATION_SHIFT = 1, 2, 4, 8, 8
 """The kernels' flags: add to what is there; bias and result are f32 where operands have 16 bits
-(kernels of f32 ignore these two); from bit 8 on the activation's code."""
+(kernels of f32 ignore these two); begin chains with what is there (kernels whose split is "onto");
+from bit 8 on the activation's code."""
 
 LAYOUTS = ("NN", "NT", "TN", "TT")
 """How A and B are stored: "N" is [M, K] (A) or [K, N] (B), "T" the transpose."""
@@ -168,8 +169,9 @@ MEANINGS: Mapping[str, str] = {
     "raster": "tile rows that share columns in L2 (0: all)",
     "registers": "of a consumer's thread, after reallocation (0: as launched)",
     "slices": "warps (or parts of one) that have chunks of a tile each",
-    "split": "where the chunks of a reduction meet: none has one, serial in registers, slices in "
-    "shared memory, cluster in a cluster's, workspace in memory, for a reduce kernel",
+    "split": "where the chunks of a reduction meet: none has one, onto one that may begin with "
+    "what C holds, serial in registers, slices in shared memory, cluster in a cluster's, workspace "
+    "in memory, for a reduce kernel",
     "stages": "stages of the ring in shared memory, which are filled ahead",
     "stream": "operands that are read once, of which L2 keeps nothing",
     "swap": "whether the instruction's 16 rows are columns of B, for products of few rows",
@@ -212,6 +214,10 @@ class GemmSpec(KernelSpec):
     @property
     def batched(self) -> bool:
         return self.split != "workspace"
+
+    @property
+    def continues(self) -> bool:
+        return self.split == "onto"
 
     @property
     def waits(self) -> bool:
@@ -281,7 +287,9 @@ class GemmSpec(KernelSpec):
             steps = ceil_div(CHUNK, self.bk) * ceil_div(CHUNKS, self.chains)
         tiles = self.tiles if high * wide == 1 else self.tiles * (high * wide)
         item = ITEMSIZE[self.dtype]
-        partial = PARTIAL_SUMS * ITEMSIZE[self.contract.accumulator]
+        total = ITEMSIZE[self.contract.accumulator]
+        partial = PARTIAL_SUMS * total
+        result = 2 * total if self.split == "onto" else item  # it is read as well
         return Effort(
             unit=self.multiplier,
             slots=self.slots,
@@ -290,7 +298,7 @@ class GemmSpec(KernelSpec):
             products=length * (self.bm * self.bn),
             loads=self.tiles * K * ((self.bm * high + self.bn * wide) * item + self.straddled),
             operands=(M + N) * K * item,
-            stores=partial if self.split == "workspace" else M * N * item,
+            stores=partial if self.split == "workspace" else M * N * result,
         )
 
 

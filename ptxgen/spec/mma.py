@@ -14,7 +14,7 @@ from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, GemmSpec,
 MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
 """How an operand reaches shared memory, and the alignment that it takes, in bytes: 16 or 4 bytes at
 a time by cp.async, or by single elements through registers."""
-MMA_SPLITS = ("none", "serial", "workspace")
+MMA_SPLITS = ("none", "onto", "serial", "workspace")
 STREAMS = ("", "b", "ab")
 """The operands whose lines L2 is told to evict first, since their tiles are read once (or by CTAs
 that run side by side): they displace one another, rather than what others will want again."""
@@ -120,7 +120,8 @@ class MmaSpec(MmaLoop):
     products of few rows.
 
     ``copy_a``, ``copy_b``: how the operands reach shared memory (MMA_COPIES). ``split``: "none"
-    (the plan must give one chunk), "serial" (a CTA takes one chunk after another, and keeps a
+    (the plan must give one chunk), "onto" (so, and its chain may begin with what C holds, of f32;
+    not with ``swap``), "serial" (a CTA takes one chunk after another, and keeps a
     second set of sums) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce
     kernel adds them). ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit
     indices. ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile
@@ -175,6 +176,7 @@ class MmaSpec(MmaLoop):
         for x in self.stream:
             copy = self.copy_a if x == "a" else self.copy_b
             check(copy == "vector", name, f"copy_{x} of what streams", copy, "vector")
+        check(not (self.swap and self.split == "onto"), name, "swap, split", self.swap, self.split)
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         check(
             self.bk == BLOCK // 2 or self.bk % BLOCK == 0,
@@ -310,7 +312,7 @@ class MmaSpec(MmaLoop):
         for copy, align in ((self.copy_a, ALIGN_A), (self.copy_b, ALIGN_B)):
             if copy != "plain":
                 terms.append(align >= MMA_COPIES[copy])
-        if self.split == "none":
+        if self.split in ("none", "onto"):
             terms.append(CHUNKS <= 1)
         elif self.split == "serial":
             terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))

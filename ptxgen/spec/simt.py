@@ -34,7 +34,7 @@ from ptxgen.spec.gemm import (
     reduction,
 )
 
-SPLITS = ("none", "slices", "workspace")
+SPLITS = ("none", "onto", "slices", "workspace")
 ORDERS = ("rows", "columns")
 """Serpentine along which a thread walks over its outputs at each k; no bit hangs on it."""
 OUTER_COPIES = ("vector", "packed", "scalar")
@@ -57,7 +57,8 @@ class SimtSpec(GemmSpec):
     times one warp (or part of one), which share the chunks of a split reduction: they never
     wait for one another before the epilogue.
 
-    ``split``: "none" (the plan must give one chunk), "slices" (any plan; partial sums are
+    ``split``: "none" (the plan must give one chunk), "onto" (so, and its chain may begin with what
+    C holds, of f32), "slices" (any plan; partial sums are
     added in ascending order through shared memory) or "workspace" (a CTA per tile and chunk
     writes its partial sums; a reduce kernel adds them).
     ``copy_a``, ``copy_b``: how the operands reach shared memory (OUTER_COPIES, K_COPIES).
@@ -349,7 +350,7 @@ class SimtSpec(GemmSpec):
         for operand, align in (("a", ALIGN_A), ("b", ALIGN_B)):
             if self.width(operand) > 1:
                 terms.append(align >= self.width(operand) * ITEMSIZE[self.dtype])
-        if self.split == "none":
+        if self.split in ("none", "onto"):
             terms.append(CHUNKS <= 1)
         if self.split == "workspace":
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)

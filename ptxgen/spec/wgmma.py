@@ -19,7 +19,7 @@ PANEL = 128
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
 WARPGROUP = 128
-SPLITS = ("none", "serial", "workspace")
+SPLITS = ("none", "onto", "serial", "workspace")
 STEP = 16
 """Reduction steps of one instruction."""
 COORDINATE_MAX = (1 << 31) - 1
@@ -311,7 +311,8 @@ class WgmmaSpec(Ring, GemmSpec):
     those along n one of A. The grid is bounded, and clusters walk over the tiles, in bands of
     ``raster`` rows of (clusters') tiles.
 
-    ``split``: "none" (the plan must give one chunk), "serial" (a CTA takes one chunk after another,
+    ``split``: "none" (the plan must give one chunk), "onto" (so, and its chain may begin with what
+    C holds, of f32), "serial" (a CTA takes one chunk after another,
     and keeps a second set of sums) or "workspace" (work is a tile and a chunk; partial sums go to
     the workspace, and a reduce kernel adds them). ``ctas_per_sm``: CTAs that share an SM, which
     bounds registers and shared memory.
@@ -450,7 +451,7 @@ class WgmmaSpec(Ring, GemmSpec):
     @property
     def requires(self) -> Expr:
         terms = [ALIGN_A >= 16, ALIGN_B >= 16]
-        if self.split == "none":
+        if self.split in ("none", "onto"):
             terms.append(CHUNKS <= 1)
         else:
             terms.append((CHUNK % self.bk).eq(0) | (CHUNKS <= 1))

@@ -141,9 +141,28 @@ def _batch() -> tuple[Route, ...]:
     )
 
 
+def _continued() -> tuple[Route, ...]:
+    """Weight gradients whose chain continues that of an earlier call."""
+    large = next(spec for spec in _chain("TN") if (spec.bm, spec.bn) == (128, 128))
+    filler = F64Spec(
+        "TN",
+        *(64, 32, 16, 2, 2, 4),
+        unit="fma",
+        align_a=8,
+        align_b=8,
+        split="onto",
+        persistent=True,
+        depth=1,
+        ctas_per_sm=3,
+    )
+    reason = "one chain, from what is there, on tensor cores"
+    return (*routes((replace(large, split="onto"),), reason), last(filler))
+
+
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
     {
         **{(layout, "rows", "f64", "simt"): partial(_rows, layout) for layout in LAYOUTS},
         ("TN", "batch", "f64", "simt"): _batch,
+        ("TN", "chain", "f64", "simt"): _continued,
     }
 )

@@ -1,5 +1,5 @@
-"""The tables of products: for each operand layout ("NN" .. "TT"), plan ("rows", "batch"), width of
-operands ("f32", "f64", "half") and tier.
+"""The tables of products: for each operand layout ("NN" .. "TT"), plan ("rows", "batch", "chain"),
+width of operands ("f32", "f64", "half") and tier.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
     for (width, tier), module in _MODULES.items()
     for key in (
         *((layout, "rows", width, tier) for layout in LAYOUTS),
-        ("TN", "batch", width, tier),
+        *(("TN", plan, width, tier) for plan in ("batch", "chain")),
     )
 }
 """What makes each table."""

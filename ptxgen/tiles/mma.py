@@ -196,3 +196,10 @@ def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
         *((kernel(64, 32, 64, 4, 4, copy="words"),) if layout[0] == "T" else ()),  # few columns
         kernel(64, 64, 32, 4, 4, copy="plain"),
     )
+
+
+def continued(dtype: str) -> tuple[MmaSpec, ...]:
+    """The kernels whose chains begin with what C holds; the last one takes any alignment."""
+    kernels = (*_tiles("TN", dtype), *_unaligned("TN", dtype))
+    large = next(s for s in kernels if (s.bm, s.bn) == (128, 128))
+    return tuple(replace(spec, split="onto") for spec in (large, kernels[-1]))

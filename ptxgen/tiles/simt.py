@@ -236,6 +236,24 @@ def _batch() -> tuple[Route, ...]:
     )
 
 
+def _continued() -> tuple[Route, ...]:
+    """Weight gradients whose chain continues that of an earlier call."""
+    large = replace(LARGE["TN"], split="onto")
+    small = _gemm(
+        "TN",
+        (64, 64, 16),
+        (8, 4),
+        (4, 8),
+        (2, 2),
+        2,
+        "plain",
+        split="onto",
+        persistent=True,
+        ctas=3,
+    )
+    return (*routes((large,), "one chain, from what is there"), last(small))
+
+
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
     {
         **{
@@ -243,5 +261,6 @@ ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
         },
         ("TT", "rows", "f32", "simt"): _both_turned,
         ("TN", "batch", "f32", "simt"): _batch,
+        ("TN", "chain", "f32", "simt"): _continued,
     }
 )

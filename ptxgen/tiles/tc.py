@@ -79,6 +79,16 @@ def _copied(layout: str) -> tuple[str, ...]:
     return ("ab",) if layout == "NT" else ("a", "ab")
 
 
+def _continued(dtype: str) -> tuple[Route, ...]:
+    """Weight gradients whose chain continues that of an earlier call."""
+    large, filler = mma.continued(dtype)
+    return (
+        *routes(wgmma.continued(dtype), "one chain, from what is there, by wgmma"),
+        *routes((large,), "one chain, from what is there, by mma"),
+        last(filler),
+    )
+
+
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
     {
         **{
@@ -86,5 +96,6 @@ ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
             for layout in ("NN", "NT", "TN", "TT")
         },
         ("TN", "batch", "half", "tc"): partial(_batch, "bf16"),
+        ("TN", "chain", "half", "tc"): partial(_continued, "bf16"),
     }
 )

@@ -91,6 +91,12 @@ def _batch(dtype: str) -> tuple[Route, ...]:
     )
 
 
+def _continued(dtype: str) -> tuple[Route, ...]:
+    """Weight gradients whose chain continues that of an earlier call."""
+    tile = (64, 64, 16), (8, 4), (4, 8), (2, 2), 2
+    return (last(_gemm(dtype, "TN", *tile, "plain", split="onto", persistent=True, ctas=3)),)
+
+
 ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
     {
         **{
@@ -98,5 +104,6 @@ ROUTES: Lazy[Key, tuple[Route, ...]] = Lazy(
             for layout in ("NN", "NT", "TN", "TT")
         },
         ("TN", "batch", "half", "simt"): partial(_batch, "bf16"),
+        ("TN", "chain", "half", "simt"): partial(_continued, "bf16"),
     }
 )

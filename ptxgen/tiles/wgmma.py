@@ -90,3 +90,26 @@ def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         )
         for bm, bn, stages in ((192, 192, 4), (128, 128, 6), (64, 64, 12))
     )
+
+
+def continued(dtype: str) -> tuple[WgmmaSpec, ...]:
+    """Kernels whose chains begin with what C holds.
+
+    Two CTAs of one consumer share an SM: one reads or writes C while the other multiplies.
+    """
+
+    def gemm(tile: int, stages: int, registers: int = 0, ctas: int = 1) -> WgmmaSpec:
+        return WgmmaSpec(
+            layout="TN",
+            bm=tile,
+            bn=tile,
+            bk=64,
+            consumers=1,
+            stages=stages,
+            split="onto",
+            registers=registers,
+            ctas_per_sm=ctas,
+            dtype=dtype,
+        )
+
+    return (gemm(128, 3, registers=232, ctas=2), gemm(64, 12))

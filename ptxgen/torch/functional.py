@@ -279,17 +279,25 @@ def compute_wgrad(
     layout: str = "nk",
     tier: str = "auto",
     out_dtype: torch.dtype | None = None,
+    chain: bool = False,
 ) -> torch.Tensor:
     """The gradient of w, in f32 by default."""
+    how: dict[str, Any] = {"layout": layout, "tier": tier, "chain": chain}
     out = None if out_dtype is None else name(out_dtype)
-    return ops.linear_wgrad(rows(x), rows(dy), layout=layout, tier=tier, out_dtype=out)
+    return ops.linear_wgrad(rows(x), rows(dy), out_dtype=out, **how)
 
 
 def compute_accumulate(
-    x: torch.Tensor, dy: torch.Tensor, out: torch.Tensor, layout: str = "nk", tier: str = "auto"
+    x: torch.Tensor,
+    dy: torch.Tensor,
+    out: torch.Tensor,
+    layout: str = "nk",
+    tier: str = "auto",
+    chain: bool = False,
 ) -> None:
-    """Adds the gradient of w to ``out``."""
-    ops.linear_wgrad(rows(x), rows(dy), layout=layout, tier=tier, out=out, accumulate=True)
+    """Adds the gradient of w to ``out``, or continues the ``chain`` that it holds."""
+    how: dict[str, Any] = {"layout": layout, "tier": tier, "chain": chain}
+    ops.linear_wgrad(rows(x), rows(dy), out=out, accumulate=True, **how)
     torch.autograd.graph.increment_version(out)
 
 
@@ -559,7 +567,7 @@ class Wgrad(torch.autograd.Function):
     @staticmethod
     def setup(ctx: Any, inputs: tuple[Any, ...], output: Any = None) -> None:
         """Keeps the operands."""
-        x, dy, ctx.layout, ctx.tier, _ = inputs
+        x, dy, ctx.layout, ctx.tier, *_ = inputs
         ctx.save_for_backward(x, dy)
 
     @staticmethod
@@ -570,7 +578,7 @@ class Wgrad(torch.autograd.Function):
         need_x, need_dy, *_ = ctx.needs_input_grad
         rest = None, layout, tier, None, None, None, None, None
         d_dy = recorded_linear(x, g, *rest) if need_dy else None
-        return dgrad(dy, g, layout, tier) if need_x else None, d_dy, None, None, None
+        return dgrad(dy, g, layout, tier) if need_x else None, d_dy, None, None, None, None
 
 
 class Matmul(torch.autograd.Function):

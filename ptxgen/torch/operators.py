@@ -32,7 +32,11 @@ _FUNCTIONAL: dict[str, tuple[str, Callable[..., Any], Any]] = {
         f.Linear,
     ),
     "linear_dgrad": (f'Tensor dy, Tensor w, str layout="nk", {_DTYPES}', f.compute_dgrad, f.Dgrad),
-    "linear_wgrad": (f'Tensor x, Tensor dy, str layout="nk", {_DTYPES}', f.compute_wgrad, f.Wgrad),
+    "linear_wgrad": (
+        f'Tensor x, Tensor dy, str layout="nk", {_DTYPES}, bool chain=False',
+        f.compute_wgrad,
+        f.Wgrad,
+    ),
     "matmul": (f"Tensor a, Tensor b, {_DTYPES}", f.compute_matmul, f.Matmul),
     "baddbmm": (
         f"Tensor input, Tensor a, Tensor b, Scalar beta=1, Scalar alpha=1, {_DTYPES}",
@@ -90,7 +94,12 @@ def _fake_dgrad(
 
 
 def _fake_wgrad(
-    x: Any, dy: Any, layout: str = "nk", tier: str = "auto", out_dtype: Any = None
+    x: Any,
+    dy: Any,
+    layout: str = "nk",
+    tier: str = "auto",
+    out_dtype: Any = None,
+    chain: bool = False,
 ) -> Any:
     wide = torch.promote_types(x.dtype, torch.float32)
     return _empty(WGRAD, layout, out_dtype or wide, x, dy)
@@ -203,7 +212,7 @@ def _register() -> None:
     torch.library.register_fake("ptxgen::derivative", _fake_derivative, lib=_LIBRARY)
     _LIBRARY.define(
         "linear_wgrad_(Tensor x, Tensor dy, Tensor(a!) out, "
-        'str layout="nk", str tier="auto") -> ()',
+        'str layout="nk", str tier="auto", bool chain=False) -> ()',
         tags=_TAGS,
     )
     _LIBRARY.impl("linear_wgrad_", f.compute_accumulate, "CompositeExplicitAutograd")

@@ -1,0 +1,69 @@
+"""Dispatch of TN chain half tc: products under the plan 'chain'.
+
+Generated from ptxgen.tiles.TABLES["TN", "chain", "half", "tc"]; do not edit.
+Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+SOME_0 = frozenset(("sm_90",))
+
+
+def candidates(
+    arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    chunk = max(1, min(k, k))
+    chunks = -(-k // chunk)
+    operands = (m + n) * k * 2
+    stores = m * n * 8
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
+    # 0: one chain, from what is there, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
+        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms * 2 <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_128x128x64_715a06", "wgmma", 2, sms, tiles_128x128, -(-k // 64),
+            k * 16384,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores,
+        )
+        choice = Choice(
+            0, ("wgmma_tn_bf16_128x128x64_715a06",), (min(tiles_128x128, sms * 2) * 1,), (),
+        )
+        yield Candidate(us, choice)
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    # 1: one chain, from what is there, by wgmma
+    if (
+        arch in SOME_0
+        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
+        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
+    ):
+        us = time(
+            "wgmma_tn_bf16_64x64x64_205d7f", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
+            stores,
+        )
+        choice = Choice(1, ("wgmma_tn_bf16_64x64x64_205d7f",), (min(tiles_64x64, sms) * 1,), ())
+        yield Candidate(us, choice)
+    # 2: one chain, from what is there, by mma
+    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
+        us = time(
+            "mma_tn_bf16_128x128x64_a449f5", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
+            stores,
+        )
+        yield Candidate(us, Choice(2, ("mma_tn_bf16_128x128x64_a449f5",), (tiles_128x128,), ()))
+    # 3: everything else: any size, alignment and plan
+    if chunks <= 1:
+        us = time(
+            "mma_tn_bf16_64x64x32_e09c9a", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
+            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
+            stores,
+        )
+        choice = Choice(3, ("mma_tn_bf16_64x64x32_e09c9a",), (min(tiles_64x64, 2147483647),), ())
+        yield Candidate(us, choice)

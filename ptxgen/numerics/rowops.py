@@ -29,6 +29,7 @@ from ptxgen.numerics.formula import (
     Output,
     cast,
     compare,
+    const,
     index,
     length,
     primitive,
@@ -67,6 +68,8 @@ class RowOp:
     ``out_dtype`` may change to what is computed in), "wide" for what is computed in, "sum" for that
     of the first array, i64 if those are integers. ``dtypes``: which the first array may have;
     ``integers``: arrays of i64 or i32. ``empty``: whether rows of no elements have a result.
+    ``over``: of results, the arrays in whose memory they may be. ``wide``: what is computed in, if
+    the first array does not say it.
     """
 
     name: str
@@ -78,6 +81,8 @@ class RowOp:
     dtypes: tuple[str, ...] = REAL
     integers: frozenset[str] = frozenset()
     empty: bool = True
+    over: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _EMPTY)
+    wide: str = ""
 
     @cached_property
     def signature(self) -> Signature:
@@ -97,6 +102,7 @@ class RowOp:
                 **{n: Option(o.default, kind=kinds[n]) for n, o in self.numbers.items()},
                 **({"out_dtype": Option()} if self.chooses else {}),
             },
+            over=self.over,
         )
 
     @property
@@ -104,9 +110,13 @@ class RowOp:
         """Whether the caller may choose a result's dtype."""
         return any(dtype in ("", "sum") for _, dtype in self.results.values())
 
+    def computed(self, first: str) -> str:
+        """What is computed in, if the first array is of dtype ``first``."""
+        return self.wide or STORED[first]
+
     def outputs(self, first: str, wanted: str | None = None) -> tuple[str, ...]:
         """The results' dtypes, if the first array is of dtype ``first``."""
-        natural = {"": first, "wide": STORED[first]}
+        natural = {"": first, "wide": self.computed(first)}
         natural["sum"] = first if first in REAL else "i64"
         return tuple(
             wanted if wanted and dtype in ("", "sum") else natural.get(dtype, dtype)
@@ -117,7 +127,7 @@ class RowOp:
         self, dtypes: Mapping[str, str], outputs: Iterable[str], numbers: Iterable[str] = ()
     ) -> str:
         """The text of a variant, of the arrays and numbers that are given."""
-        wide = STORED[dtypes[next(iter(self.arrays))]]
+        wide = self.computed(dtypes[next(iter(self.arrays))])
         words = [self.name]
         words += [f"{name}={dtypes[name]}" for name in self.arrays if name in dtypes]
         given = set(numbers)
@@ -282,7 +292,7 @@ def _cross_entropy(
 def _cross_entropy_backward(
     x: Node,
     target: Node,
-    dy: Node,
+    dy: Node | None,
     ignore_index: Node,
     label_smoothing: Node | None,
     softcap: Node | None,
@@ -304,7 +314,35 @@ def _cross_entropy_backward(
         g = where(hit, p - (1 - label_smoothing), p)
     if slope is not None:
         g = g * slope
-    return where(valid, g * dy, 0)
+    return where(valid, g if dy is None else g * dy, 0)
+
+
+def _cross_entropy_both(
+    x: Node,
+    target: Node,
+    dy: Node | None,
+    ignore_index: Node,
+    label_smoothing: Node | None,
+    softcap: Node | None,
+    z_loss: Node | None,
+) -> tuple[Node, Node]:
+    how = ignore_index, label_smoothing, softcap, z_loss
+    return _cross_entropy(x, target, *how), _cross_entropy_backward(x, target, dy, *how)
+
+
+def _shares(wide: str, counted: bool) -> Callable[..., Node]:
+    """What the gradient of each row's loss is, of the gradient of their sum or mean."""
+
+    def share(target: Node, dy: Node | None, ignore_index: Node, times: Node | None) -> Node:
+        counts = _counts(target, ignore_index)
+        found = const(1, wide)
+        for by in (times, dy):
+            found = found if by is None else found * by
+        if counted:
+            found = found / cast(counts, wide).reduce("sum")
+        return where(counts, found, 0)
+
+    return share
 
 
 def _counts(target: Node, ignore_index: Node) -> Node:
@@ -467,6 +505,33 @@ TABLE: dict[str, RowOp] = {
             _CLASSES,
             integers=_TARGET,
             empty=False,
+        ),
+        RowOp(
+            "cross_entropy_both",
+            _cross_entropy_both,
+            _X | {"target": "row", "dy": "row"},
+            _LOSS | _BACK,
+            _CLASSES,
+            optional=frozenset({"dy"}),
+            dtypes=SINGLE,
+            integers=_TARGET,
+            empty=False,
+            over={"dx": ("x",)},
+        ),
+        *(
+            RowOp(
+                f"{reduction}_shares_{wide}",
+                _shares(wide, reduction == "mean"),
+                {"target": "element", "dy": "row"},
+                {"share": ("element", "wide")},
+                {"ignore_index": Number(-100, dtype="i64"), "times": Number(1.0, neutral=1.0)},
+                optional=frozenset({"dy"}),
+                dtypes=("i64", "i32"),
+                integers=_TARGET,
+                wide=wide,
+            )
+            for reduction in ("mean", "sum")
+            for wide in ("f32", "f64")
         ),
         RowOp(
             "mean_loss",

@@ -95,7 +95,7 @@ def _dtype(row: RowOp, name: str, views: Mapping[str, ArrayView]) -> str:
     if name in row.integers:
         taken = ("i64", "i32")
     elif name != first:
-        wide = STORED[NAMES[views[first].dtype]]
+        wide = row.computed(NAMES[views[first].dtype])
         taken = tuple(d for d in REAL if STORED[d] == wide)
         if row.arrays[name] == "element":
             taken = (NAMES[views[first].dtype],)
@@ -113,12 +113,12 @@ def _outputs(
     wanted, what = options.get("out_dtype"), "out_dtype"
     wanted = None if wanted is None else wanted_dtype(wanted)
     natural = row.outputs(first)
+    chosen = next((i for i, (_, d) in enumerate(row.results.values()) if d in ("", "sum")), 0)
     if wanted is None and row.chooses and targets and targets[0] is not None:
-        chosen = next(i for i, (_, d) in enumerate(row.results.values()) if d in ("", "sum"))
         wanted, what = targets[chosen], f"{list(row.results)[chosen]}'s dtype"
     if wanted is None:
         return natural
-    accepted = dict.fromkeys((row.outputs(first)[0], *((STORED[first],) if first in REAL else ())))
+    accepted = dict.fromkeys((natural[chosen], *((STORED[first],) if first in REAL else ())))
     if NAMES.get(wanted) not in accepted:
         names = " or ".join(repr(FULL[d]) for d in accepted)
         raise DtypeError(f"{what} is {wanted!r}; takes {names}")

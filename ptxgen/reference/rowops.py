@@ -45,7 +45,7 @@ def compute(name: str, *arrays: ArrayLike | None, out_dtype: Any = None, **numbe
     options = row.given({n: numbers.get(n, o.default) for n, o in row.numbers.items()})
     outputs = row.outputs(dtypes[first], wanted)
     what = formula(row.variant(dtypes, outputs, options))
-    wide = FULL[STORED[dtypes[first]]]
+    wide = FULL[row.computed(dtypes[first])]
     inputs: dict[str, Any] = {}
     for each, kind in row.arrays.items():
         if each in found:

@@ -1,0 +1,79 @@
+"""Fused linear cross-entropy: the contract of ``linear_cross_entropy``, its signature, its chunks.
+
+The ``flce`` contract, version 1
+--------------------------------
+For rows ``x`` [M, K], a weight of N classes, and targets, each step by the contract it names:
+
+1. ``z = x . W (+ bias)`` as :func:`ptxgen.linear` gives it, rounded once to the operands' dtype.
+2. A row's loss and ``g``, the gradient by its logits times the row's share of the gradient that
+   comes from above, as ``rows/1`` has them (``cross_entropy_both`` in
+   :mod:`ptxgen.numerics.rowops`): in f32 (f64 of float64), sums in an order that N alone decides;
+   ``g`` is rounded once to the operands' dtype. A share is ``times``, ``* dy``, and for the mean
+   ``/ count``, each step rounded once.
+3. ``dx = g . W``, as :func:`ptxgen.linear_dgrad` gives it.
+4. ``dW = g . x``: into memory as wide as sums (f32; f64 of float64) one chain over all rows,
+   ascending, as :func:`ptxgen.linear_wgrad` with ``chain=True`` has it, which begins with what is
+   there if it is added to that. Into 16 bits: each chunk of rows by the plan of
+   :func:`ptxgen.linear_wgrad`, plus what is there, rounded once a chunk.
+5. ``dbias``: the same chain (contract ``fma``), each g times 1; rounded once.
+6. The loss is the rows' losses, their sum or their mean (``mean_loss``), by ``rows/1``.
+
+Rows are taken in chunks, on tensor cores of a multiple of :data:`GROUP` rows. Loss and dx depend on
+neither the chunks nor the other rows, dW and dbias of full width not on the chunks.
+"""
+
+from __future__ import annotations
+
+from ptxgen.numerics.contract import TIERS
+from ptxgen.numerics.signature import Option, Signature
+
+GROUP = 16
+"""Rows that tensor cores add at a time; chunks are multiples, so that groups are whole."""
+CHUNK_MAX = 2048
+"""Most rows of a chunk by default: more gain nothing (docs/performance-flce.md)."""
+WHOLE = 1 << 24
+"""Bytes of logits that are not worth cutting."""
+EVALUATED = 60_000_000
+"""Bytes of a chunk's logits where there are no gradients, so that less than 64 MB are needed."""
+
+REDUCTIONS = ("mean", "sum", "none")
+
+LINEAR_CROSS_ENTROPY = Signature(
+    "linear_cross_entropy",
+    ("x", "w", "target", "bias"),
+    ("loss",),
+    {
+        "nk": {"x": "... K", "w": "N K", "target": "...", "bias": "N", "loss": "..."},
+        "kn": {"x": "... K", "w": "K N", "target": "...", "bias": "N", "loss": "..."},
+    },
+    ("M", "N", "K"),
+    optional=frozenset({"bias"}),
+    options={
+        "reduction": Option("mean", REDUCTIONS),
+        "ignore_index": Option(-100, kind="int"),
+        "label_smoothing": Option(0.0, kind="float"),
+        "softcap": Option(None, kind="float"),
+        "z_loss": Option(0.0, kind="float"),
+        "layout": Option("nk", ("nk", "kn")),
+        "tier": Option("auto", ("auto", *TIERS)),
+        "chunk": Option(None, kind="int"),
+    },
+)
+
+
+def chunk_of(m: int, n: int, k: int, itemsize: int, gradients: bool, asked: int | None = None) -> int:
+    """Rows of a chunk of ``m`` rows, ``n`` classes and ``k`` features.
+
+    With gradients the smallest power of two of at least ``m / ceil(n / k)`` rows, from 128 to
+    :data:`CHUNK_MAX`, whose logits take about the memory of x; without, what :data:`EVALUATED`
+    bytes hold, a multiple of 64. Logits of :data:`WHOLE` bytes are one chunk.
+    """
+    if asked is None:
+        if m * n * itemsize <= WHOLE:
+            asked = m
+        elif gradients:
+            wanted = -(-m // max(-(-n // max(k, 1)), 1))
+            asked = min(max(1 << (wanted - 1).bit_length(), 128), CHUNK_MAX)
+        else:
+            asked = max(EVALUATED // (n * itemsize) // 64 * 64, 64)
+    return max(-(-min(asked, m) // GROUP) * GROUP, GROUP)

@@ -1,0 +1,150 @@
+"""The oracle of fused linear cross-entropy: contract ``flce/1``, of the oracles of its steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ptxgen.errors import OptionError
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
+from ptxgen.numerics.flce import REDUCTIONS, chunk_of
+from ptxgen.numerics.pointwise import NAMES
+from ptxgen.reference import ops
+from ptxgen.reference.formula import stored, widened
+from ptxgen.reference.rowops import compute
+
+Array = NDArray[Any]
+
+
+def linear_cross_entropy(
+    x: ArrayLike,
+    w: ArrayLike,
+    target: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    softcap: float | None = None,
+    z_loss: float = 0.0,
+    layout: str = "nk",
+    tier: str = "auto",
+    chunk: int | None = None,
+    arch: str = "sm_90",
+) -> Any:
+    """The bits of :func:`ptxgen.linear_cross_entropy`. ``chunk`` changes none."""
+    z = ops.linear(x, w, bias, layout=layout, tier=tier, arch=arch)
+    losses = compute(
+        "cross_entropy",
+        z,
+        target,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        softcap=softcap,
+        z_loss=z_loss,
+    )
+    return _reduced(losses, np.asarray(target), reduction, ignore_index)
+
+
+def linear_cross_entropy_grad(
+    x: ArrayLike,
+    w: ArrayLike,
+    target: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    dx: Any = True,
+    dw: Any = True,
+    dbias: Any = None,
+    dy: ArrayLike | None = None,
+    accumulate: bool = False,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    layout: str = "nk",
+    tier: str = "auto",
+    chunk: int | None = None,
+    arch: str = "sm_90",
+    **numbers: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """The bits of :func:`ptxgen.linear_cross_entropy_grad`, with its arguments.
+
+    Memory that is given for a gradient says its dtype, and what it is added to; it is not written.
+    """
+    wide = "float64" if np.asarray(x).dtype == np.float64 else "float32"
+    rows, targets = ops.rows(np.asarray(x)), np.asarray(target).reshape(-1)
+    weight = np.asarray(w)
+    how: dict[str, Any] = {"layout": layout, "tier": tier, "arch": arch}
+    z = ops.linear(rows, weight, bias, **how)
+    of_mean = reduction == "mean"
+    if dy is not None and np.ndim(dy) and np.size(dy) == targets.size and reduction == "none":
+        share: Any = np.asarray(dy).reshape(-1)
+    else:
+        share = _share(targets, dy, ignore_index, wide, of_mean)
+    losses, g = compute(
+        "cross_entropy_both", z, targets, share, ignore_index=ignore_index, **numbers
+    )
+    loss = _reduced(losses, targets, reduction, ignore_index)
+    loss = loss.reshape(np.shape(target)) if reduction == "none" else loss
+    found: list[Any] = [loss, None, None, None]
+    if dx is not False:
+        of_x = ops.linear_dgrad(g, weight, out_dtype=_dtype(dx), **how)
+        found[1] = of_x.reshape(np.shape(x))
+    if dw is not False:
+        dtype = _dtype(dw) or weight.dtype
+        old = dw if accumulate and isinstance(dw, np.ndarray) else None
+        if dtype == wide:
+            found[2] = ops.linear_wgrad(rows, g, out_old=old, chain=True, **how)
+        else:
+            (m, k), n = rows.shape, g.shape[1]
+            step = chunk_of(m, n, k, ITEMSIZE[DTYPES[rows.dtype.name]], True, chunk)
+            for i in range(0, max(m, 1), step):
+                part = rows[i : i + step], g[i : i + step]
+                old = ops.linear_wgrad(*part, out_old=old, out_dtype=dtype, **how)
+            found[2] = old
+    if dbias is not False and bias is not None:
+        found[3] = _down(g, np.asarray(bias).dtype, dbias, accumulate, wide)
+    elif dbias not in (None, False):
+        raise OptionError("dbias is wanted, but there is no bias; leave it away")
+    return tuple(found)  # type: ignore[return-value]
+
+
+def _down(g: Array, own: Any, memory: Any, accumulate: bool, wide: str) -> Array:
+    """The gradient of the bias: a chain over the rows."""
+    given = isinstance(memory, np.ndarray)
+    dtype = memory.dtype if given else own
+    adds = accumulate and given
+    begin = memory.reshape(-1, 1) if adds and dtype == wide else None
+    ones = np.ones((g.shape[0], 1), g.dtype)
+    sums = ops.linear_wgrad(ones, g, layout="nk", tier="simt", out_old=begin, chain=True)[:, 0]
+    if adds and dtype != wide:
+        with np.errstate(all="ignore"):
+            sums = widened(memory, NAMES[dtype.name]) + sums
+    return stored(sums, NAMES[dtype.name])
+
+
+def _share(targets: Array, dy: Any, ignore_index: int, wide: str, of_mean: bool) -> Array | None:
+    """Each row's share of the gradient from above; None where it is 1."""
+    number = dy is None or not hasattr(dy, "shape")
+    times = 1.0 if dy is None or not number else float(dy)
+    if number and not of_mean and times == 1:
+        return None
+    name = f"{'mean' if of_mean else 'sum'}_shares_{NAMES[wide]}"
+    by = None if number else np.asarray(dy).reshape(())
+    found: Array = compute(name, targets, by, ignore_index=ignore_index, times=times)
+    return found
+
+
+def _dtype(memory: Any) -> Any:
+    return memory.dtype if isinstance(memory, np.ndarray) else None
+
+
+def _reduced(losses: Array, target: Array, reduction: str, ignore_index: int) -> Any:
+    if reduction not in REDUCTIONS:
+        raise OptionError(f"reduction is {reduction!r}; takes {', '.join(map(repr, REDUCTIONS))}")
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return compute("sum", losses.reshape(-1))
+    flat = target.reshape(-1)
+    return compute("mean_loss", losses.reshape(-1), flat, ignore_index=ignore_index)

@@ -21,6 +21,7 @@ _BENCHES = {
     "int4": ("ptxgen.bench.int4", "products of 4-bit integers beside torch._int_mm"),
     "nf4": ("ptxgen.bench.nf4", "NF4 weights beside dense products and bitsandbytes"),
     "ops": ("ptxgen.bench.ops", "pointwise operations, rows and columns beside PyTorch"),
+    "flce": ("ptxgen.bench.flce", "fused linear cross-entropy beside its peers"),
     "kernels": ("ptxgen.bench.kernels", "every kernel that a problem admits, forced"),
     "model": ("ptxgen.bench.model", "a small Llama: stock PyTorch and batch_invariant()"),
     "routes": ("ptxgen.bench.routes", "which kernel serves which sizes (needs no GPU)"),

@@ -61,7 +61,9 @@ LINEAR_CROSS_ENTROPY = Signature(
 )
 
 
-def chunk_of(m: int, n: int, k: int, itemsize: int, gradients: bool, asked: int | None = None) -> int:
+def chunk_of(
+    m: int, n: int, k: int, itemsize: int, gradients: bool, asked: int | None = None
+) -> int:
     """Rows of a chunk of ``m`` rows, ``n`` classes and ``k`` features.
 
     With gradients the smallest power of two of at least ``m / ceil(n / k)`` rows, from 128 to

@@ -21,6 +21,7 @@ from ptxgen.tiles.lazy import Lazy
 if TYPE_CHECKING:
     from ptxgen.ops.columns import layer_norm_wgrad, rms_norm_wgrad
     from ptxgen.ops.dgrad import linear_dgrad
+    from ptxgen.ops.flce import linear_cross_entropy, linear_cross_entropy_grad
     from ptxgen.ops.forward import linear
     from ptxgen.ops.groupnorm import group_norm
     from ptxgen.ops.int4 import int4_gemm
@@ -66,6 +67,8 @@ __all__ = [
     "layer_norm",
     "layer_norm_wgrad",
     "linear",
+    "linear_cross_entropy",
+    "linear_cross_entropy_grad",
     "linear_dgrad",
     "linear_wgrad",
     "log_softmax",
@@ -107,7 +110,13 @@ _HOMES = {
     **dict.fromkeys(CALLED, ("rowcalls", "rowwise")),
 }
 """The modules that have an operation's function, and its row."""
-_FUNCTIONS = {"gather": "moves", "group_norm": "groupnorm", "scatter_add": "moves"}
+_FUNCTIONS = {
+    "gather": "moves",
+    "group_norm": "groupnorm",
+    "linear_cross_entropy": "flce",
+    "linear_cross_entropy_grad": "flce",
+    "scatter_add": "moves",
+}
 """The modules of functions without a row of their name."""
 _ROWS = {
     **dict.fromkeys(("gather_rows", "scatter_add_along"), "moves"),

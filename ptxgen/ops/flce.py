@@ -14,7 +14,7 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
-from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, REDUCTIONS, chunk_of
+from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of
 from ptxgen.numerics.formula import cast
 from ptxgen.ops.dgrad import linear_dgrad
 from ptxgen.ops.forward import linear
@@ -391,7 +391,7 @@ def _read(
     if chunk is not None and _whole("chunk", chunk) < 1:
         raise OptionError(f"chunk is {chunk!r}; takes 1 or more rows")
     rows, targets = x.reshape((m, k)), target.reshape((m,))
-    for name, array, of in (("x", x, rows), ("target", target, targets)):
+    for name, of in (("x", rows), ("target", targets)):
         if views[name].size and not call.host and view(of, name).ptr != views[name].ptr:
             raise ShapeError(
                 f"{name} has strides {list(views[name].strides)}; takes an array whose leading "
@@ -435,4 +435,6 @@ def _number(name: str, value: Any, least: float | None, most: float = math.inf) 
     if math.isfinite(found) and (found > 0 if least is None else least <= found <= most):
         return found
     between = f"{least} .. {most}" if math.isfinite(most) else f"at least {least}"
-    raise OptionError(f"{name} is {value!r}; takes a number {between if least is not None else 'above 0'}")
+    raise OptionError(
+        f"{name} is {value!r}; takes a number {between if least is not None else 'above 0'}"
+    )

@@ -5,6 +5,7 @@ from ptxgen.reference.activation import activate
 from ptxgen.reference.call import as_called
 from ptxgen.reference.columns import layer_norm_wgrad, rms_norm_wgrad
 from ptxgen.reference.f32 import fma
+from ptxgen.reference.flce import linear_cross_entropy, linear_cross_entropy_grad
 from ptxgen.reference.gemm import chain, chain16
 from ptxgen.reference.moves import embedding, embedding_backward, gather, index_add, scatter_add
 from ptxgen.reference.nf4 import nf4_dequantize
@@ -34,6 +35,8 @@ __all__ = [
     "int4_gemm",
     "layer_norm_wgrad",
     "linear",
+    "linear_cross_entropy",
+    "linear_cross_entropy_grad",
     "linear_dgrad",
     "linear_wgrad",
     "logsumexp",

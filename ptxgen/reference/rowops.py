@@ -11,7 +11,6 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import DtypeError, ShapeError
-from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.rowops import TABLE, formula, wanted_dtype
 from ptxgen.reference.formula import results, stored, widened

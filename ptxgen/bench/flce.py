@@ -1,0 +1,309 @@
+"""``ptxgen bench flce``: fused linear cross-entropy beside PyTorch, Liger-Kernel and Apple's CCE.
+
+Time and memory of loss and both gradients, or with ``--forward`` of the loss alone, in one run.
+Memory is the peak above operands and results, as PyTorch's allocator counts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import ptxgen
+from ptxgen.bench import measure, results
+from ptxgen.bench.measure import WrongBitsError
+from ptxgen.cli.ui import emit, note, table
+from ptxgen.errors import OptionError, PtxgenError
+
+SHAPES = (
+    (8192, 4096, 128256),
+    (4096, 4096, 32000),
+    (16384, 2048, 151936),
+    (4096, 3584, 256000),
+    (128, 512, 1000),
+)
+"""Rows, features, classes."""
+SOFTCAPPED = {256000: 30.0}
+"""The softcap, by classes, of the models that have one."""
+CHECKED = 48
+"""Rows whose losses are compared with those of logits in memory."""
+IGNORED = -100
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method at a shape: medians in ms, and bytes beyond operands and results."""
+
+    rows: int
+    features: int
+    classes: int
+    dtype: str
+    method: str
+    ms: float
+    extra: int
+    failed: str = ""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, features, classes."""
+        return self.rows, self.features, self.classes
+
+
+@dataclass(frozen=True)
+class Head:
+    """The operands of a shape."""
+
+    torch: Any
+    x: Any
+    w: Any
+    target: Any
+    softcap: float | None
+
+    @classmethod
+    def draw(cls, torch: Any, shape: tuple[int, int, int], dtype: str, seed: int = 0) -> Head:
+        """Random ones; one target in sixteen is left out."""
+        m, k, n = shape
+        random = torch.Generator(device="cuda").manual_seed(seed)
+        options = {
+            "device": "cuda",
+            "generator": random,
+            "dtype": measure.torch_dtype(torch, dtype),
+        }
+        x, w = torch.randn((m, k), **options), torch.randn((n, k), **options).mul_(k**-0.5)
+        target = torch.randint(n, (m,), device="cuda", generator=random)
+        target[torch.rand(m, device="cuda", generator=random) < 1 / 16] = IGNORED
+        return cls(torch, x, w, target, SOFTCAPPED.get(n))
+
+    def stock(self, x: Any, w: Any) -> Any:
+        """The loss as PyTorch computes it, of logits in f32."""
+        z = (x @ w.t()).float()
+        if self.softcap is not None:
+            z = self.softcap * self.torch.tanh(z / self.softcap)
+        return self.torch.nn.functional.cross_entropy(z, self.target, ignore_index=IGNORED)
+
+    def trained(self, loss: Callable[[Any, Any], Any]) -> Any:
+        """Loss and gradients, by autograd."""
+        x, w = self.x.detach().requires_grad_(), self.w.detach().requires_grad_()
+        found = loss(x, w)
+        return found.detach(), *self.torch.autograd.grad(found, (x, w))
+
+
+Method = Callable[[], Any]
+
+
+def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[str, Method]]:
+    """What is timed, by name. One that is not installed is said to be, and left out."""
+    torch = head.torch
+    given: dict[str, Any] = {"softcap": head.softcap, "ignore_index": IGNORED}
+    x, w, target = head.x, head.w, head.target
+    if forward:
+        yield "ptxgen", partial(ptxgen.linear_cross_entropy, x, w, target, **given)
+        yield "product alone", partial(ptxgen.linear, x, w, layout="nk")
+    else:
+        ours = partial(ptxgen.linear_cross_entropy_grad, x, w, target, **given)
+        yield "ptxgen", ours
+        for chunk in chunks:
+            yield f"ptxgen, chunks of {chunk}", partial(ours, chunk=chunk)
+        if x.element_size() == 2:
+            yield "ptxgen, dW in f32", partial(_main_grad, ours, torch.empty_like(w).float())
+        yield "three products", partial(_products, head)
+
+    def run(loss: Callable[[Any, Any], Any]) -> Method:
+        if not forward:
+            return partial(head.trained, loss)
+        return partial(torch.no_grad()(loss), x, w)
+
+    yield "eager", run(head.stock)
+    torch._dynamo.reset()
+    yield "torch.compile", run(torch.compile(head.stock, dynamic=False))
+    for name, made in (("Liger-Kernel", _liger), ("Apple's CCE", _cce)):
+        try:
+            loss = made(head)
+        except ImportError as error:
+            note(f"{name} is left out: {error}")
+            continue
+        yield name, run(loss)
+
+
+def _main_grad(ours: Callable[..., Any], dw: Any) -> Any:
+    return ours(dw=dw)
+
+
+def _products(head: Head) -> Any:
+    """The products alone, of logits that are there as a whole."""
+    z = ptxgen.linear(head.x, head.w, layout="nk")
+    dtype = str(head.x.dtype).removeprefix("torch.")
+    dx = ptxgen.linear_dgrad(z, head.w, layout="nk")
+    return dx, ptxgen.linear_wgrad(head.x, z, layout="nk", out_dtype=dtype)
+
+
+def _liger(head: Head) -> Callable[[Any, Any], Any]:
+    from liger_kernel.ops.fused_linear_cross_entropy import (  # type: ignore[import-not-found]
+        LigerFusedLinearCrossEntropyFunction as Function,
+    )
+
+    def loss(x: Any, w: Any) -> Any:
+        how = (None, None, IGNORED, 0.0, 0.0, "mean", head.softcap)
+        found = Function.apply(x, w, head.target, *how)
+        return found[0] if isinstance(found, tuple) else found
+
+    return loss
+
+
+def _cce(head: Head) -> Callable[[Any, Any], Any]:
+    from cut_cross_entropy import linear_cross_entropy  # type: ignore[import-not-found]
+
+    return lambda x, w: linear_cross_entropy(
+        x, w, head.target, ignore_index=IGNORED, softcap=head.softcap
+    )
+
+
+# -- the run --------------------------------------------------------------------------------
+def check(head: Head) -> None:
+    """The losses of some rows, beside :func:`ptxgen.cross_entropy` of their logits, bit by bit."""
+    torch = head.torch
+    rows = torch.randperm(head.x.shape[0], device="cuda")[:CHECKED]
+    x, target = head.x[rows], head.target[rows]
+    given: dict[str, Any] = {"softcap": head.softcap, "ignore_index": IGNORED, "reduction": "none"}
+    whole = ptxgen.linear_cross_entropy(head.x, head.w, head.target, **given)[rows]
+    z = ptxgen.linear(x, head.w, layout="nk")
+    if not torch.equal(whole, ptxgen.cross_entropy(z, target, **given)):
+        raise WrongBitsError("losses of rows differ from those of their logits in memory")
+
+
+def measured(torch: Any, method: Method, kept: int, repeats: int) -> tuple[float, int]:
+    """The median time, ms, and the peak of memory beyond what was there and ``kept`` bytes."""
+    method()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    method()
+    torch.cuda.synchronize()
+    extra = torch.cuda.max_memory_allocated() - before - kept
+    flushed = torch.empty(measure.FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+    times = []
+    for _ in range(repeats):
+        flushed.zero_()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        method()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(float(start.elapsed_time(end)))
+    return statistics.median(times), max(extra, 0)
+
+
+def run(
+    torch: Any,
+    shapes: Sequence[tuple[int, int, int]],
+    dtype: str,
+    *,
+    forward: bool = False,
+    chunks: Sequence[int] = (),
+    repeats: int = 5,
+    only: Sequence[str] = (),
+) -> Iterator[Line]:
+    """Every method at every shape; what fails, for want of memory or else, says so."""
+    for shape in shapes:
+        head = Head.draw(torch, shape, dtype)
+        check(head)
+        kept = 0 if forward else (head.x.numel() + head.w.numel()) * head.x.element_size()
+        for name, method in methods(head, forward, chunks):
+            if only and not any(name.startswith(each) for each in only):
+                continue
+            own = kept - head.w.numel() * head.w.element_size() if "in f32" in name else kept
+            try:
+                ms, extra = measured(torch, method, own, repeats)
+            except Exception as error:
+                line = Line(*shape, dtype, name, 0.0, 0, f"{type(error).__name__}: {error}"[:200])
+            else:
+                line = Line(*shape, dtype, name, ms, extra)
+            torch.cuda.empty_cache()
+            yield line
+
+
+def line_table(lines: Sequence[Line]) -> str:
+    """For people. The last column: the method's time over ours."""
+    body = []
+    ours = {line.shape: line.ms for line in lines if line.method == "ptxgen"}
+    for line in lines:
+        shape = " x ".join(map(str, line.shape))
+        if line.failed:
+            body.append([shape, line.method, line.failed[:60], "", ""])
+            continue
+        ratio = f"{line.ms / ours[line.shape]:.2f}" if line.shape in ours else ""
+        body.append([shape, line.method, f"{line.ms:.3f}", f"{line.extra / 1e6:.0f}", ratio])
+    return table(body, ["rows x features x classes", "method", "ms", "extra MB", "/ ours"])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    options = _parser().parse_args(argv)
+    torch = measure.require_torch()
+    measure.warm_up(torch)
+    lines: list[Line] = []
+    try:
+        for line in run(
+            torch,
+            options.shapes,
+            options.dtype,
+            forward=options.forward,
+            chunks=options.chunks,
+            repeats=3 if options.quick else 7,
+            only=options.only.split(",") if options.only else (),
+        ):
+            lines.append(line)
+    finally:
+        if lines:
+            surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
+            emit(results.heading(surroundings))
+            emit(line_table(lines))
+            if options.json:
+                found = [{**asdict(line), **asdict(surroundings)} for line in lines]
+                results.write_records(options.json, found)
+    return 0
+
+
+def _shapes(text: str) -> list[tuple[int, int, int]]:
+    try:
+        found = [tuple(int(n) for n in each.split("x")) for each in text.split(",")]
+    except ValueError:
+        found = [()]
+    if not all(len(each) == 3 and min(each) > 0 for each in found):
+        raise OptionError(f"--shapes {text}: takes rows x features x classes, as 8192x4096x32000")
+    return [(m, k, n) for m, k, n in found]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ptxgen bench flce",
+        description="Times fused linear cross-entropy, loss and gradients, beside PyTorch (eager, "
+        "torch.compile), Liger-Kernel and cut-cross-entropy where these are installed; and what "
+        "memory each takes beyond operands and results.",
+    )
+    parser.add_argument("--shapes", type=_shapes, default=SHAPES, metavar="LIST")
+    parser.add_argument("--dtype", default="bf16", choices=("bf16", "f16", "f32", "f64"))
+    parser.add_argument("--forward", action="store_true", help="the loss alone")
+    parser.add_argument(
+        "--chunks",
+        type=lambda text: [int(n) for n in text.split(",")],
+        default=(),
+        metavar="LIST",
+        help="rows of a chunk, to be timed besides the default",
+    )
+    parser.add_argument("--only", default="", metavar="LIST", help="methods whose names begin so")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the times here")
+    return parser
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except PtxgenError as error:
+        raise SystemExit(f"error: {error}") from error

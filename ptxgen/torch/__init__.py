@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxgen.torch import operators as _operators  # noqa: F401 - registers torch.ops.ptxgen
+from ptxgen.torch.flce import LinearCrossEntropy, linear_cross_entropy
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul
 from ptxgen.torch.groupnorm import group_norm
 from ptxgen.torch.module import Conversion, Linear, NF4Linear, convert
@@ -40,6 +41,7 @@ from ptxgen.torch.serve import batch_invariant
 __all__ = [
     "Conversion",
     "Linear",
+    "LinearCrossEntropy",
     "NF4Linear",
     "amax",
     "amin",
@@ -53,6 +55,7 @@ __all__ = [
     "group_norm",
     "layer_norm",
     "linear",
+    "linear_cross_entropy",
     "log_softmax",
     "matmul",
     "mean",

@@ -1,0 +1,264 @@
+"""Fused linear cross-entropy for PyTorch: the last layer and the loss, with gradients.
+
+Gradients are made in the forward pass, with the logits, and kept; the backward pass multiplies them
+by the loss's own gradient. With ``reduction="none"`` that is one number a row, which only the
+backward pass knows: it computes the logits again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+import ptxgen.ops as ops
+from ptxgen.ops.pointwise import Pointwise
+from ptxgen.torch.functional import any_autocast, main_grad_of, rounded, wide
+
+_LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
+_times = Pointwise(lambda g, by: g * by, "times")
+_add_times = Pointwise(lambda old, g, by: old + g * by, "add_times")
+
+Needs = tuple[bool, bool, bool]
+_NONE: Needs = (False, False, False)
+
+
+def linear_cross_entropy(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    target: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    softcap: float | None = None,
+    z_loss: float = 0.0,
+    layout: str = "nk",
+    tier: str = "auto",
+    chunk: int | None = None,
+) -> torch.Tensor:
+    """:func:`ptxgen.linear_cross_entropy` with gradients by x, w and the bias.
+
+    They are computed with the loss, chunk by chunk, so that neither pass has the logits in memory;
+    a frozen x, weight or bias costs nothing. ``reduction="none"`` computes logits twice.
+
+    The gradient by w is rounded to its dtype after each chunk. If w or the bias has an attribute
+    ``main_grad`` (float32, of its shape), its gradient is one chain over all rows in f32, is added
+    to that, and its ``grad`` is left alone. Under ``torch.autocast`` x and w are rounded to its
+    dtype, and so is the bias unless it is float32. Gradients cannot be differentiated again.
+    """
+    if any_autocast() and torch.is_autocast_enabled(x.device.type):
+        dtype = torch.get_autocast_dtype(x.device.type)
+        sums = main_grad_of(w), main_grad_of(bias)
+        x, w = rounded(x, dtype), rounded(w, dtype)
+        if bias is not None and bias.dtype is not torch.float32:
+            bias = rounded(bias, dtype)
+    else:
+        sums = main_grad_of(w), main_grad_of(bias)
+    how = (
+        reduction,
+        int(ignore_index),
+        float(label_smoothing),
+        None if softcap is None else float(softcap),
+        float(z_loss),
+        layout,
+        tier,
+        chunk,
+    )
+    asked = (x, w, bias)
+    recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in asked)
+    if not recorded:
+        return _op(x, w, target, bias, None, _NONE, how)[0]
+    found: torch.Tensor = _Fused.apply(x, w, bias, target, sums, how)
+    return found
+
+
+class LinearCrossEntropy(torch.nn.Module):
+    """:func:`linear_cross_entropy` of a weight [V, H], such as that of a model's last layer.
+
+    ``weight`` and ``bias`` are the layer's own parameters, which it may share with others; options
+    are those of the function.
+    """
+
+    def __init__(
+        self, weight: torch.nn.Parameter, bias: torch.nn.Parameter | None = None, **options: Any
+    ) -> None:
+        super().__init__()
+        self.weight, self.bias, self.options = weight, bias, options
+
+    def forward(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """The loss of features [..., H] at targets [...]."""
+        return linear_cross_entropy(x, self.weight, target, self.bias, **self.options)
+
+    def extra_repr(self) -> str:
+        """The sizes, and the options that are given."""
+        sizes = f"in_features={self.weight.shape[1]}, out_features={self.weight.shape[0]}"
+        return ", ".join((sizes, *(f"{k}={v!r}" for k, v in self.options.items())))
+
+
+class _Fused(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Any, w: Any, bias: Any, target: Any, sums: Any, how: tuple[Any, ...]
+    ) -> torch.Tensor:
+        needs: Needs = (
+            x.requires_grad,
+            w.requires_grad,
+            bias is not None and bias.requires_grad,
+        )
+        ctx.needs, ctx.sums, ctx.how = needs, sums, how
+        ctx.apart = how[0] == "none"
+        if ctx.apart:
+            ctx.save_for_backward(x, w, target, bias)
+            return _op(x, w, target, bias, None, _NONE, how)[0]
+        loss, *found = _op(x, w, target, bias, None, needs, how, _widths(sums))
+        ctx.save_for_backward(*found)
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
+        by: torch.Tensor | None = dy
+        if ctx.apart:
+            x, w, target, bias = ctx.saved_tensors
+            found = _op(x, w, target, bias, dy.contiguous(), ctx.needs, ctx.how, _widths(ctx.sums))
+            found, by = found[1:], None
+        else:
+            found = list(ctx.saved_tensors)
+        made = iter(found)
+        dx, dw, dbias = (next(made) if need else None for need in ctx.needs)
+        dx = _scaled(dx, by)
+        given = []
+        for gradient, main in zip((dw, dbias), ctx.sums, strict=True):
+            if gradient is not None and main is not None:
+                _onto(main, gradient, by)
+                gradient = None
+            given.append(_scaled(gradient, by))
+        return dx, *given, None, None, None
+
+
+def _widths(sums: tuple[torch.Tensor | None, ...]) -> tuple[bool, bool]:
+    """Which gradients of parameters are to be as wide as sums."""
+    return sums[0] is not None, sums[1] is not None
+
+
+def _scaled(gradient: torch.Tensor | None, by: torch.Tensor | None) -> torch.Tensor | None:
+    if gradient is None or by is None:
+        return gradient
+    found: torch.Tensor = torch.ops.ptxgen.scaled(gradient, by)
+    return found
+
+
+def _onto(main: torch.Tensor, gradient: torch.Tensor, by: torch.Tensor | None) -> None:
+    torch.ops.ptxgen.add_scaled(main, gradient, by)
+
+
+def _op(
+    x: Any,
+    w: Any,
+    target: Any,
+    bias: Any,
+    dy: Any,
+    needs: Needs,
+    how: tuple[Any, ...],
+    widths: tuple[bool, bool] = (False, False),
+) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = torch.ops.ptxgen.linear_cross_entropy(
+        x, w, target, bias, dy, list(needs), list(widths), *how
+    )
+    return found
+
+
+# -- operators ----------------------------------------------------------------------------------
+def _compute(
+    x: Any,
+    w: Any,
+    target: Any,
+    bias: Any,
+    dy: Any,
+    needs: Any,
+    widths: Any,
+    *how: Any,
+) -> list[torch.Tensor]:
+    names = (
+        "reduction",
+        "ignore_index",
+        "label_smoothing",
+        "softcap",
+        "z_loss",
+        "layout",
+        "tier",
+        "chunk",
+    )
+    options = dict(zip(names, how, strict=True))
+    x, target = x.contiguous(), target.contiguous()
+    with torch.no_grad():
+        if not any(needs):
+            return [ops.linear_cross_entropy(x, w, target, bias, **options)]
+        dx, dw, dbias = needs
+        memory = [
+            w.new_empty(t.shape, dtype=wide(t.dtype)) if need and broad else bool(need)
+            for t, need, broad in zip((w, bias), (dw, dbias), widths, strict=True)
+        ]
+        loss, *found = ops.linear_cross_entropy_grad(
+            x, w, target, bias, dx=bool(dx), dw=memory[0], dbias=memory[1], dy=dy, **options
+        )
+        return [loss, *(g for g in found if g is not None)]
+
+
+def _fake(
+    x: Any, w: Any, target: Any, bias: Any, dy: Any, needs: Any, widths: Any, *how: Any
+) -> list[torch.Tensor]:
+    shape = target.shape if how[0] == "none" else ()
+    found = [x.new_empty(shape, dtype=wide(x.dtype))]
+    broad = (False, *widths)
+    for t, need, each in zip((x, w, bias), needs, broad, strict=True):
+        if need:
+            found.append(t.new_empty(t.shape, dtype=wide(t.dtype) if each else t.dtype))
+    return found
+
+
+def _compute_scaled(gradient: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    found: torch.Tensor = _times(gradient, by, out_dtype=gradient.dtype)
+    return found
+
+
+def _compute_add(main: torch.Tensor, gradient: torch.Tensor, by: torch.Tensor | None) -> None:
+    with torch.no_grad():
+        if by is None:
+            by = torch.ones((), dtype=torch.float32, device=main.device)
+        _add_times(main, gradient, by, out=main)
+
+
+def _register() -> None:
+    how = (
+        "str reduction, int ignore_index, float label_smoothing, float? softcap, float z_loss, "
+        "str layout, str tier, SymInt? chunk"
+    )
+    for schema, compute, fake in (
+        (
+            "linear_cross_entropy(Tensor x, Tensor w, Tensor target, Tensor? bias, Tensor? dy, "
+            f"bool[] needs, bool[] widths, {how}) -> Tensor[]",
+            _compute,
+            _fake,
+        ),
+        (
+            "scaled(Tensor gradient, Tensor by) -> Tensor",
+            _compute_scaled,
+            lambda gradient, by: torch.empty_like(gradient),
+        ),
+        (
+            "add_scaled(Tensor(a!) main, Tensor gradient, Tensor? by) -> ()",
+            _compute_add,
+            lambda main, gradient, by: None,
+        ),
+    ):
+        name = schema.partition("(")[0]
+        _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+        _LIBRARY.impl(name, compute, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"ptxgen::{name}", fake, lib=_LIBRARY)
+
+
+_register()

@@ -11,10 +11,9 @@ For rows ``x`` [M, K], a weight of N classes, and targets, each step by the cont
    ``g`` is rounded once to the operands' dtype. A share is ``times``, ``* dy``, and for the mean
    ``/ count``, each step rounded once.
 3. ``dx = g . W``, as :func:`ptxgen.linear_dgrad` gives it.
-4. ``dW = g . x``: into memory as wide as sums (f32; f64 of float64) one chain over all rows,
-   ascending, as :func:`ptxgen.linear_wgrad` with ``chain=True`` has it, which begins with what is
-   there if it is added to that. Into 16 bits: each chunk of rows by the plan of
-   :func:`ptxgen.linear_wgrad`, plus what is there, rounded once a chunk.
+4. ``dW = g . x``: one chain over all rows, ascending, as :func:`ptxgen.linear_wgrad` with
+   ``chain=True`` has it, which begins with what is there if it is added to that. A dW of 16 bits
+   is rounded once after each chunk of rows, with which the next one's chain begins.
 5. ``dbias``: the same chain (contract ``fma``), each g times 1; rounded once.
 6. The loss is the rows' losses, their sum or their mean (``mean_loss``), by ``rows/1``.
 

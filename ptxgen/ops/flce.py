@@ -295,10 +295,8 @@ class _Head:
             if dx is not None:
                 linear_dgrad(z, self.w, out=dx[first:last], **of)
             if "dw" in grads:
-                dw = grads["dw"]
-                chain = view(dw, "dw").dtype == self.wide
                 begun = first > 0 or adds["dw"]
-                linear_wgrad(x, z, out=dw, accumulate=begun, chain=chain, **of)
+                linear_wgrad(x, z, out=grads["dw"], accumulate=begun, chain=True, **of)
             if down is not None:
                 down.add(z, target, first)
         if down is not None:

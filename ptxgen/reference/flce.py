@@ -93,15 +93,12 @@ def linear_cross_entropy_grad(
     if dw is not False:
         dtype = _dtype(dw) or weight.dtype
         old = dw if accumulate and isinstance(dw, np.ndarray) else None
-        if dtype == wide:
-            found[2] = ops.linear_wgrad(rows, g, out_old=old, chain=True, **how)
-        else:
-            (m, k), n = rows.shape, g.shape[1]
-            step = chunk_of(m, n, k, ITEMSIZE[DTYPES[rows.dtype.name]], True, chunk)
-            for i in range(0, max(m, 1), step):
-                part = rows[i : i + step], g[i : i + step]
-                old = ops.linear_wgrad(*part, out_old=old, out_dtype=dtype, **how)
-            found[2] = old
+        (m, k), n = rows.shape, g.shape[1]
+        step = chunk_of(m, n, k, ITEMSIZE[DTYPES[rows.dtype.name]], True, chunk)
+        for i in range(0, max(m, 1), step):
+            part = rows[i : i + step], g[i : i + step]
+            old = ops.linear_wgrad(*part, out_old=old, out_dtype=dtype, chain=True, **how)
+        found[2] = old
     if dbias is not False and bias is not None:
         found[3] = _down(g, np.asarray(bias).dtype, dbias, accumulate, wide)
     elif dbias not in (None, False):

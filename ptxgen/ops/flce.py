@@ -232,7 +232,7 @@ class _Head:
         """What makes each row's share of the gradient from above; None where it is 1."""
         name = {"mean": "mean", "sum": "sum", "none": "sum"}[self.reduction]
         op = f"{name}_shares_{'f64' if self.wide == 'float64' else 'f32'}"
-        ignored, number = self.numbers[0], not hasattr(dy, "shape")
+        ignored, number = self.numbers[0], not hasattr(dy, "__setitem__")
         if dy is not None and not number:
             found = view(dy, "dy")
             by_row = self.reduction == "none" and found.shape == self.shape
@@ -432,7 +432,6 @@ def _number(name: str, value: Any, least: float | None, most: float = math.inf) 
     found = float(value) if isinstance(value, (int, float)) else math.nan
     if math.isfinite(found) and (found > 0 if least is None else least <= found <= most):
         return found
-    between = f"{least} .. {most}" if math.isfinite(most) else f"at least {least}"
-    raise OptionError(
-        f"{name} is {value!r}; takes a number {between if least is not None else 'above 0'}"
-    )
+    above = "above 0" if least is None else f"of at least {least}"
+    takes = above if math.isinf(most) else f"from {least} to {most}"
+    raise OptionError(f"{name} is {value!r}; takes a number {takes}")

@@ -103,7 +103,7 @@ def linear_cross_entropy_grad(
         found[3] = _down(g, np.asarray(bias).dtype, dbias, accumulate, wide)
     elif dbias not in (None, False):
         raise OptionError("dbias is wanted, but there is no bias; leave it away")
-    return tuple(found)  # type: ignore[return-value]
+    return tuple(found)
 
 
 def _down(g: Array, own: Any, memory: Any, accumulate: bool, wide: str) -> Array:
@@ -122,7 +122,7 @@ def _down(g: Array, own: Any, memory: Any, accumulate: bool, wide: str) -> Array
 
 def _share(targets: Array, dy: Any, ignore_index: int, wide: str, of_mean: bool) -> Array | None:
     """Each row's share of the gradient from above; None where it is 1."""
-    number = dy is None or not hasattr(dy, "shape")
+    number = dy is None or not hasattr(dy, "__setitem__")
     times = 1.0 if dy is None or not number else float(dy)
     if number and not of_mean and times == 1:
         return None

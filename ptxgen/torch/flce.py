@@ -118,7 +118,7 @@ class _Fused(torch.autograd.Function):
         return loss
 
     @staticmethod
-    @once_differentiable
+    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, dy: torch.Tensor) -> tuple[Any, ...]:
         by: torch.Tensor | None = dy
         if ctx.apart:

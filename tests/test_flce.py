@@ -1,0 +1,289 @@
+"""Fused linear cross-entropy: bits, independence of chunks and batch, options, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxgen
+from ptxgen import reference
+from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
+from ptxgen.numerics.flce import CHUNK_MAX, EVALUATED, chunk_of
+from tests.bits import same_bits
+
+bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+SEED = 14
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"reduction": "sum", "softcap": 5.0, "label_smoothing": 0.1},
+    {"reduction": "none", "z_loss": 1e-3},
+    {"label_smoothing": 0.2, "softcap": 3.0, "z_loss": 1e-2, "ignore_index": 7},
+)
+DTYPES = (np.float32, bfloat16, np.float16, np.float64)
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    with ptxgen.use_device("cpu"):
+        yield
+
+
+def head(m: int, k: int, n: int, dtype: Any = np.float32, layout: str = "nk"):
+    """Features, a weight, targets (one left out, one that is no class) and a bias."""
+    rng = np.random.default_rng([SEED, m, k, n])
+    x, bias = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal(n).astype(dtype)
+    w = rng.standard_normal((n, k) if layout == "nk" else (k, n)).astype(dtype)
+    target = rng.integers(0, n, m)
+    if m > 4:
+        target[3], target[4] = -100, n + 5
+    return x, w, target, bias
+
+
+def alike(got: tuple[Any, ...], expected: tuple[Any, ...], what: str) -> None:
+    for name, a, b in zip(("loss", "dx", "dw", "dbias"), got, expected, strict=True):
+        assert (a is None) == (b is None), f"{what}: {name}"
+        if a is not None:
+            same_bits(np.asarray(a), np.asarray(b), seed=SEED, spec="", what=f"{what}: {name}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("at", range(len(OPTIONS)))
+def test_bits_are_the_oracles(dtype, at):
+    layout, options = ("nk", "kn")[at % 2], OPTIONS[at]
+    x, w, target, bias = head(21, 24, 37, dtype, layout)
+    bias = None if at == 0 else bias
+    how = {**options, "layout": layout, "chunk": 16}
+    loss = ptxgen.linear_cross_entropy(x, w, target, bias, **how)
+    expected = reference.linear_cross_entropy(x, w, target, bias, **how)
+    same_bits(loss, expected, seed=SEED, spec="", what="loss")
+    got = ptxgen.linear_cross_entropy_grad(x, w, target, bias, **how)
+    alike(got, reference.linear_cross_entropy_grad(x, w, target, bias, **how), "gradients")
+    same_bits(got[0], loss, seed=SEED, spec="", what="the loss with gradients")
+    assert got[1].dtype == got[2].dtype == dtype and (got[3] is None) == (bias is None)
+    z = reference.linear(x, w, bias, layout=layout)
+    apart = ptxgen.cross_entropy(z, target, **options)
+    same_bits(loss, apart, seed=SEED, spec="", what="product, then loss")
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=lambda d: np.dtype(d).name)
+def test_chunks_change_nothing_that_is_wide(dtype):
+    x, w, target, bias = head(40, 16, 20, dtype)
+    memory = [np.full(w.shape, np.nan, np.float32) for _ in range(4)]
+    found = [
+        ptxgen.linear_cross_entropy_grad(x, w, target, bias, dw=dw, chunk=chunk)
+        for dw, chunk in zip(memory, (1, 7, 32, None), strict=True)
+    ]
+    for each in found[1:]:
+        alike(each, found[0], "chunks")
+    narrow = [ptxgen.linear_cross_entropy_grad(x, w, target, chunk=c)[2] for c in (16, 40)]
+    if dtype == bfloat16:
+        assert (narrow[0] != narrow[1]).any(), "a dW of 16 bits is rounded once a chunk"
+
+
+def test_rows_do_not_know_each_other():
+    x, w, target, _ = head(19, 24, 33, bfloat16)
+    how: dict[str, Any] = {"reduction": "none", "chunk": 16}
+    losses, dx, *_ = ptxgen.linear_cross_entropy_grad(x, w, target, dw=False, **how)
+    for i in (0, 3, 4, 18):
+        alone = ptxgen.linear_cross_entropy_grad(
+            x[i : i + 1], w, target[i : i + 1], dw=False, **how
+        )
+        assert (alone[0] == losses[i]).all() and (alone[1] == dx[i]).all()
+
+
+def test_what_rows_without_a_target_get():
+    x, w, target, bias = head(9, 8, 12)
+    loss, dx, *_ = ptxgen.linear_cross_entropy_grad(x, w, target, bias)
+    each = ptxgen.linear_cross_entropy(x, w, target, bias, reduction="none")
+    assert each[3] == each[4] == 0 and not dx[3:5].any() and dx[5:].any()
+    assert loss == np.float32(each.sum() / np.float32(8)), "that is no class counts"
+    nothing = np.full(9, -100)
+    found = ptxgen.linear_cross_entropy_grad(x, w, nothing, bias)
+    assert found[0] == 0 and not any(g.any() for g in found[1:])
+    with pytest.raises(IndexRangeError, match=r"target has 17; takes 0 .. 11, or -100"):
+        ptxgen.linear_cross_entropy(x, w, target, check_targets=True)
+    target[4] = 0
+    assert ptxgen.linear_cross_entropy(x, w, target, check_targets=True) > 0
+
+
+def test_no_row_and_one_class():
+    x, w, target, bias = head(0, 8, 12)
+    loss, dx, dw, dbias = ptxgen.linear_cross_entropy_grad(x, w, target, bias)
+    assert loss == 0 and dx.shape == (0, 8) and not dw.any() and not dbias.any()
+    assert ptxgen.linear_cross_entropy(x, w, target, reduction="none").shape == (0,)
+    x, w, _, _ = head(3, 8, 1)
+    loss, dx, *_ = ptxgen.linear_cross_entropy_grad(x, w, np.zeros(3, np.int32))
+    assert loss == 0 and not dx.any()
+
+
+def test_extreme_logits():
+    x, w, target, bias = head(6, 8, 40, bfloat16)
+    target = target % 40
+    x = (x.astype(np.float32) * 3e3).astype(bfloat16)
+    bias[:3] = -np.inf
+    target[:2] = 5
+    got = ptxgen.linear_cross_entropy_grad(x, w, target, bias)
+    alike(got, reference.linear_cross_entropy_grad(x, w, target, bias), "logits of 1e4, and -inf")
+    assert np.isfinite(got[0]) and not got[2][:3].any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=lambda d: np.dtype(d).name)
+def test_memory_is_written_and_added_to(dtype):
+    x, w, target, bias = head(20, 16, 24, dtype)
+    rng = np.random.default_rng(SEED)
+    old = rng.standard_normal(w.shape).astype(np.float32), rng.standard_normal(24).astype(dtype)
+    mine, theirs = [o.copy() for o in old], [o.copy() for o in old]
+    how: dict[str, Any] = {"accumulate": True, "chunk": 16}
+    got = ptxgen.linear_cross_entropy_grad(
+        x, w, target, bias, dx=np.empty_like(x), dw=mine[0], dbias=mine[1], **how
+    )
+    assert got[2] is mine[0] and got[3] is mine[1]
+    expected = reference.linear_cross_entropy_grad(
+        x, w, target, bias, dw=theirs[0], dbias=theirs[1], **how
+    )
+    alike(got, expected, "added")
+    again = ptxgen.linear_cross_entropy_grad(x, w, target, bias, dw=mine[0], dbias=False, dx=False)
+    fresh = ptxgen.linear_cross_entropy_grad(x, w, target, bias, dw=np.empty(w.shape, np.float32))
+    assert (again[2] == fresh[2]).all() and again[1] is None and again[3] is None
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_the_gradient_from_above(reduction):
+    x, w, target, _ = head(18, 8, 12)
+    rng = np.random.default_rng(SEED)
+    above: tuple[Any, ...] = (0.3, np.float32(-2), np.array(0.5, np.float32))
+    if reduction == "none":
+        above += (rng.standard_normal(18).astype(np.float32),)
+    for dy in above:
+        how = {"reduction": reduction, "dy": dy}
+        got = ptxgen.linear_cross_entropy_grad(x, w, target, **how)
+        alike(got, reference.linear_cross_entropy_grad(x, w, target, **how), f"dy={dy}")
+    one = ptxgen.linear_cross_entropy_grad(x, w, target, reduction=reduction, dy=1)
+    alike(one, ptxgen.linear_cross_entropy_grad(x, w, target, reduction=reduction), "1")
+
+
+def test_accuracy():
+    """Beside float64, of the same rounded logits: the loss within 2 units of its last place."""
+    x, w, target, _ = head(16, 16, 1500)
+    target = target % 1500
+    z = reference.linear(x, w, layout="nk").astype(np.float64)
+    p = np.exp(z - z.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    exact = -np.log(p[np.arange(16), target])
+    losses = ptxgen.linear_cross_entropy(x, w, target, reduction="none")
+    assert (np.abs(losses - exact) <= 2 * np.spacing(losses)).all()
+    p[np.arange(16), target] -= 1
+    _, dx, *_ = ptxgen.linear_cross_entropy_grad(x, w, target, dw=False)
+    # 1500 products of f32 that cancel, in one chain
+    np.testing.assert_allclose(dx, (p / 16) @ w.astype(np.float64), rtol=0, atol=1500 * 2**-24)
+
+
+def test_chunks_by_default():
+    assert chunk_of(16384, 32000, 4096, 2, True) == CHUNK_MAX == 2048
+    assert chunk_of(16384, 131072, 4096, 2, True) == 512
+    assert chunk_of(128, 1000, 512, 2, True) == 128
+    assert chunk_of(8192, 128256, 4096, 2, True, 7) == 16
+    rows = chunk_of(8192, 128256, 4096, 2, False)
+    assert rows * 128256 * 2 <= EVALUATED < (rows + 64) * 128256 * 2
+
+
+X, W, T, B = head(6, 8, 12)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"w": W[:, :7]}, ShapeError, "w has shape"),
+        ({"target": T[:5]}, ShapeError, "target has shape"),
+        ({"bias": B[:3]}, ShapeError, "bias has shape"),
+        ({"w": W.astype(np.float64)}, DtypeError, "w has dtype float64; takes float32"),
+        ({"x": X.astype(np.int32)}, DtypeError, "x has dtype int32"),
+        ({"target": T.astype(np.float32)}, DtypeError, "target has dtype float32; takes int64"),
+        ({"target": None}, DtypeError, "target is None"),
+        ({"x": X.tolist()}, DtypeError, "x is a list; takes arrays of torch"),
+        ({"x": np.asfortranarray(np.ones((6, 8), "f4"))}, ShapeError, "x has strides"),
+        ({"label_smoothing": -0.1}, OptionError, "label_smoothing is -0.1; takes a number from"),
+        ({"softcap": 0.0}, OptionError, "softcap is 0.0; takes a number above 0"),
+        ({"z_loss": float("nan")}, OptionError, "z_loss is nan"),
+        ({"chunk": 0}, OptionError, "chunk is 0; takes 1 or more"),
+        ({"chunk": 2.5}, OptionError, "chunk is 2.5; takes an integer"),
+        ({"reduction": "max"}, OptionError, "reduction is 'max'"),
+        ({"dbias": True}, OptionError, "there is no bias"),
+        ({"accumulate": True}, OptionError, "no memory is passed"),
+        ({"dw": np.zeros((12, 7), "f4")}, ShapeError, "dw has shape"),
+        ({"dw": np.zeros((12, 8), "f8")}, DtypeError, "dw has dtype float64; takes float32"),
+        ({"dw": np.zeros((12, 16), "f4")[:, ::2]}, ShapeError, "dw has strides"),
+        ({"dx": X}, ShapeError, "dx shares memory with x"),
+        ({"dy": np.ones(6, "f4")}, ShapeError, r"dy has shape \[6\]; takes \[\]"),
+        ({"dy": np.ones((), "i4")}, DtypeError, "dy has dtype int32"),
+    ],
+    ids=lambda v: next(iter(v)) if isinstance(v, dict) else None,
+)
+def test_what_bad_input_gets(change, error, text):
+    dw = np.full(W.shape, 3, np.float32)
+    given = {"x": X, "w": W, "target": T, "dw": dw, **change}
+    if "accumulate" in change:
+        given["dw"] = True
+    with pytest.raises(error, match=text):
+        ptxgen.linear_cross_entropy_grad(**given)
+    assert (dw == 3).all()
+
+
+# -- PyTorch ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_torch(reduction):
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch as ours
+
+    torch.manual_seed(SEED)
+    operands = [torch.randn(*s, requires_grad=True) for s in ((3, 7, 24), (37, 24), (37,))]
+    target = torch.randint(37, (3, 7))
+    target[0, 1] = -100
+    how = {"reduction": reduction, "label_smoothing": 0.1, "softcap": 5.0}
+
+    def loss(x, w, b):
+        return ours.linear_cross_entropy(x, w, target, b, **how)
+
+    found = loss(*operands)
+    fine = [t.detach().double().requires_grad_() for t in operands]
+    z = torch.nn.functional.linear(*fine)
+    z = (5 * torch.tanh(z / 5)).reshape(-1, 37)
+    expected = torch.nn.functional.cross_entropy(
+        z, target.reshape(-1), reduction=reduction, label_smoothing=0.1
+    ).reshape(found.shape)
+    # f32: sums of 37 and 21 terms of about 1, and functions of a few units of 2^-24
+    torch.testing.assert_close(found.double(), expected, rtol=2e-6, atol=2e-6)
+    dy = torch.randn_like(found)
+    gradients = torch.autograd.grad(found, operands, dy)
+    exact = torch.autograd.grad(expected, fine, dy.double())
+    for one, other in zip(gradients, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    again = torch.autograd.grad(compiled(*operands), operands, dy)
+    assert all(torch.equal(a, b) for a, b in zip(gradients, again, strict=True))
+    kept = torch.utils.checkpoint.checkpoint(loss, *operands, use_reentrant=False)
+    again = torch.autograd.grad(kept, operands, dy)
+    assert all(torch.equal(a, b) for a, b in zip(gradients, again, strict=True))
+
+
+def test_main_grads_autocast_and_frozen_operands():
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch as ours
+
+    torch.manual_seed(SEED)
+    w = torch.nn.Parameter(torch.randn(20, 16))
+    module = ours.LinearCrossEntropy(w, chunk=16)
+    assert module.weight is w and "out_features=20, chunk=16" in repr(module)
+    x, target = torch.randn(24, 16), torch.randint(20, (24,))
+    (whole,) = torch.autograd.grad(module(x, target), w)
+    w.main_grad = torch.zeros(20, 16)
+    (module(x, target) * 2).backward()
+    assert w.grad is None and torch.equal(w.main_grad, 2 * whole)
+    module(x, target).backward()
+    assert torch.equal(w.main_grad, 2 * whole + whole)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = module(x, target)
+    narrow = ours.linear_cross_entropy(x.bfloat16(), w.detach().bfloat16(), target)
+    assert torch.equal(rounded, narrow) and not narrow.requires_grad

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bits import same_bits
 
 import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.flce import CHUNK_MAX, EVALUATED, chunk_of
-from tests.bits import same_bits
 
 bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
 SEED = 14
@@ -287,3 +287,17 @@ def test_main_grads_autocast_and_frozen_operands():
         rounded = module(x, target)
     narrow = ours.linear_cross_entropy(x.bfloat16(), w.detach().bfloat16(), target)
     assert torch.equal(rounded, narrow) and not narrow.requires_grad
+
+
+def test_explained():
+    from ptxgen.ops.explaining import Composition
+
+    found = ptxgen.explain("linear_cross_entropy_grad", 8192, 128256, 4096, dtype="bfloat16")
+    assert isinstance(found, Composition) and found.scratch["logits"] == 256 * 128256 * 2
+    assert [count for count, _ in found.steps] == [32] * 4
+    assert "32 chunks of 256 rows" in found.brief() and found.launches >= 4 * 32
+    assert "32 x linear_wgrad" in str(found)
+    alone = ptxgen.explain("linear_cross_entropy", 100, 1000, 64)
+    assert next(step.problem for _, step in alone.steps).startswith("linear M=100")
+    with pytest.raises(OptionError, match="has no option 'activation'"):
+        ptxgen.explain("linear_cross_entropy", 100, 1000, 64, activation="relu")

@@ -46,7 +46,8 @@ def arrays(name, shape, dtype, kind="normal"):
             odd = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40])
             values = np.where(rng.random(size) < 0.01, rng.choice(odd, size), values)
             values[0], values[-1] = -np.inf, 2.0
-        wide = np.float64 if dtype == np.float64 else np.float32
+        wide = NATIVE[FULL[row.wide]] if row.wide else np.float32
+        wide = np.float64 if dtype == np.float64 else wide
         with np.errstate(all="ignore"):
             found.append(values.astype(wide if of == "row" else dtype))
     return found

@@ -16,6 +16,7 @@ from ptxgen.bench import measure, results
 from ptxgen.bench.cases import CUSTOM, Case, Shape, select, tier_of
 from ptxgen.bench.results import Sample
 from ptxgen.cli.ui import emit, note, plural, table
+from ptxgen.dispatch.explain import Explanation
 from ptxgen.errors import OptionError, PtxgenError
 from ptxgen.numerics.contract import DTYPES, OPERATIONS, TIERS
 
@@ -85,6 +86,7 @@ def time_kernels(
     found = explain(  # of the table for any GPU, which has every kernel
         op, m, n, k, dtype=dtype, tier=tier, layout=layout, arch=arch, sms=sms, align=(a, b)
     )
+    assert isinstance(found, Explanation), "a product is no composition"
     admitted = {c.name: c.route for c in reversed(found.candidates) if c.correct}
     chosen = measure.chosen(case, (a, b)).name
 

@@ -89,6 +89,7 @@ def _align(text: str) -> int | tuple[int, int]:
 def _explain(arguments: argparse.Namespace) -> None:
     from dataclasses import asdict
 
+    from ptxgen.dispatch.explain import Explanation
     from ptxgen.ops.explaining import explain
 
     found = explain(
@@ -105,7 +106,8 @@ def _explain(arguments: argparse.Namespace) -> None:
     )
     if arguments.json:
         value = asdict(found)
-        value["choice"] = found.choice._asdict()
+        if isinstance(found, Explanation):
+            value["choice"] = found.choice._asdict()
         emit_json(value)
     elif arguments.all:
         emit(found)

@@ -7,7 +7,7 @@ its contract for readers. ``gemm`` reads products; ``run`` and ``launch`` carry 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ptxgen.ops.int4 import int4_gemm
     from ptxgen.ops.moves import embedding, embedding_backward, gather, index_add, scatter_add
     from ptxgen.ops.nf4 import nf4_linear, nf4_linear_dgrad
-    from ptxgen.ops.op import Op
+    from ptxgen.ops.op import Op, Plan
     from ptxgen.ops.product import matmul
     from ptxgen.ops.rowcalls import (
         amax,
@@ -90,6 +90,14 @@ __all__ = [
     "var",
 ]
 
+
+def _planned(name: str) -> Callable[..., Plan]:
+    plans: Mapping[str, Callable[..., Plan]] = importlib.import_module(
+        f"ptxgen.ops.{_FUNCTIONS[name]}"
+    ).PLANS
+    return plans[name]
+
+
 _HOMES = {
     "cumsum": ("scan", "scan"),
     "embedding": ("moves", "moves"),
@@ -118,6 +126,13 @@ _FUNCTIONS = {
     "scatter_add": "moves",
 }
 """The modules of functions without a row of their name."""
+COMPOSED: Lazy[str, Callable[..., Plan]] = Lazy(
+    {
+        name: partial(_planned, name)
+        for name in ("linear_cross_entropy", "linear_cross_entropy_grad")
+    }
+)
+"""Operations made of others that say of which, by name."""
 _ROWS = {
     **dict.fromkeys(("gather_rows", "scatter_add_along"), "moves"),
     **dict.fromkeys((f"{how}_columns" for how in ("sum", "prod", "max", "min", "mean")), "columns"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ptxgen.dispatch import accepted
 from ptxgen.dispatch.explain import Explanation, explain_problem
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
-from ptxgen.ops import OPS
+from ptxgen.ops import COMPOSED, OPS
 from ptxgen.ops.op import Op, Question
 from ptxgen.spec import ALIGNMENT, Problem, architecture_named
 from ptxgen.tiles.tunings import tunings
@@ -24,7 +26,7 @@ def explain(
     align: int | tuple[int, ...] = 16,
     gpu: str | None = None,
     **options: Any,
-) -> Explanation:
+) -> Explanation | Composition:
     """Which kernels serve a problem of the operation ``op``, and why.
 
     ``sizes``: the operation's own, in its order (M, N, K of products). ``options``: those of the
@@ -40,6 +42,10 @@ def explain(
     sms = None if sms is None else _integer("sms", sms)
     if sms is not None and sms < 1:
         raise OptionError(f"sms is {sms}; takes 1 or more")
+    if op in COMPOSED:
+        where = {"arch": arch, "sms": sms, "align": align, "gpu": gpu}
+        given = {name: value for name, value in options.items() if value is not None}
+        return _composed(op, sizes, dtype, given, where)
     note = ""
     if gpu is None and arch is None and sms is None:
         gpu = "NVIDIA H200"
@@ -48,6 +54,51 @@ def explain(
     arch = architecture_named("sm_90" if arch is None else arch).name
     problem = pose(op, sizes, dtype, align, options)
     return explain_problem(problem, arch, 132 if sms is None else sms, gpu, note)
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The steps of an operation that is made of others. ``str`` is for people."""
+
+    problem: str
+    """In words, with what decides the steps."""
+    steps: tuple[tuple[int, Explanation], ...]
+    """How often each is taken, and what serves it."""
+    scratch: Mapping[str, int]
+    """Bytes of memory besides operands, results, and the steps' own, by name."""
+
+    @property
+    def launches(self) -> int:
+        """Launches of kernels by the steps."""
+        return sum(count * len(step.launches) for count, step in self.steps)
+
+    def brief(self) -> str:
+        """The steps and their kernels."""
+        lines = [self.problem]
+        for count, step in self.steps:
+            lines.append(f"{count} x {step.problem}: {' + '.join(step.winner.kernels)}")
+        lines.append(f"{self.launches} launches, and one or two of what is of all rows")
+        lines += [f"scratch {name!r}: {size} bytes" for name, size in self.scratch.items()]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.brief(), *(step.brief() for _, step in self.steps)])
+
+
+def _composed(
+    op: str,
+    sizes: tuple[int, ...],
+    dtype: Any,
+    options: Mapping[str, Any],
+    where: Mapping[str, Any],
+) -> Composition:
+    plan = COMPOSED[op](tuple(_integer("a size", size) for size in sizes), dtype, options)
+    steps = []
+    for name, each, kind, how, count in plan.steps:
+        found = explain(name, *each, dtype=kind, **where, **how)
+        assert isinstance(found, Explanation), "steps are single operations"
+        steps.append((count, found))
+    return Composition(plan.summary, tuple(steps), plan.scratch)
 
 
 def pose(

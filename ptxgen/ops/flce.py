@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
-from ptxgen.numerics.dtype import DTYPES, ITEMSIZE
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
 from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of
 from ptxgen.numerics.formula import cast
 from ptxgen.ops.dgrad import linear_dgrad
 from ptxgen.ops.forward import linear
+from ptxgen.ops.op import Options, Plan
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.rowwise import run
 from ptxgen.ops.run import refuse_gradients
@@ -148,6 +150,48 @@ def linear_cross_entropy_grad(
     share = head.shares_read(dy)
     head.check(check_targets)
     return head.compute(wanted, share, bool(accumulate))
+
+
+def _plan(gradients: bool, sizes: tuple[int, ...], dtype: Any, options: Options) -> Plan:
+    """The steps of chunks, for sizes M, N and K (rows, classes, features).
+
+    What is of all rows, their shares of the mean and the loss of their losses, is a launch each.
+    """
+    if len(sizes) != 3:
+        raise ShapeError(f"linear_cross_entropy is given {len(sizes)} sizes; takes M, N, K")
+    known = LINEAR_CROSS_ENTROPY.options
+    if unknown := sorted(options.keys() - known.keys()):
+        raise OptionError(
+            f"linear_cross_entropy has no option {unknown[0]!r}; takes {sorted(known)}"
+        )
+    given = {name: options.get(name, option.default) for name, option in known.items()}
+    LINEAR_CROSS_ENTROPY.check(given)
+    m, n, k = sizes
+    full = name_of("float32" if dtype is None else dtype, "dtype")
+    itemsize = ITEMSIZE[DTYPES[full]]
+    chunk = chunk_of(m, n, k, itemsize, gradients, given["chunk"])
+    rows, count = min(chunk, m), -(-m // chunk)
+    how = {"layout": given["layout"], "tier": given["tier"]}
+    row = {name: given[name] for name in ("label_smoothing", "softcap", "z_loss")}
+    wide = "f64" if full == "float64" else "f32"
+    steps: list[tuple[str, tuple[int, ...], str, Options, int]] = [
+        ("linear", (rows, n, k), full, how, count),
+        ("cross_entropy_both" if gradients else "cross_entropy", (rows, n), full, row, count),
+    ]
+    scratch = {"logits": rows * n * itemsize, "losses": m * ITEMSIZE[wide]}
+    if gradients:
+        steps.append(("linear_dgrad", (rows, n, k), full, how, count))
+        steps.append(("linear_wgrad", (rows, n, k), full, {**how, "chain": True}, count))
+        if given["reduction"] == "mean":
+            scratch["shares"] = m * ITEMSIZE[wide]
+    return Plan(f"M={m} N={n} K={k} {full}: {count} chunks of {rows} rows", tuple(steps), scratch)
+
+
+PLANS: Mapping[str, Callable[..., Plan]] = {
+    "linear_cross_entropy": partial(_plan, False),
+    "linear_cross_entropy_grad": partial(_plan, True),
+}
+"""How problems of each operation are cut, and into what."""
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,19 @@ class Question(NamedTuple):
     aligns: tuple[int, ...]
 
 
+class Plan(NamedTuple):
+    """What an operation that is made of others does with a problem of these sizes.
+
+    ``steps``: the operations it calls, each with its sizes, dtype and options, and how often.
+    ``scratch``: bytes by name, of memory that it takes besides operands, results, and what steps
+    have of their own.
+    """
+
+    summary: str
+    steps: tuple[tuple[str, tuple[int, ...], str, Options, int], ...]
+    scratch: Mapping[str, int]
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operation.

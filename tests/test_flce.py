@@ -263,6 +263,11 @@ def test_torch(reduction):
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
     again = torch.autograd.grad(compiled(*operands), operands, dy)
     assert all(torch.equal(a, b) for a, b in zip(gradients, again, strict=True))
+    if reduction != "none":  # whose gradients are made in the backward pass
+        kept = loss(*operands)
+        torch.autograd.grad(kept, operands, dy, retain_graph=True)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            torch.autograd.grad(kept, operands, dy)
     kept = torch.utils.checkpoint.checkpoint(loss, *operands, use_reentrant=False)
     again = torch.autograd.grad(kept, operands, dy)
     assert all(torch.equal(a, b) for a, b in zip(gradients, again, strict=True))

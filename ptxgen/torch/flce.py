@@ -145,10 +145,18 @@ def _widths(sums: tuple[torch.Tensor | None, ...]) -> tuple[bool, bool]:
 
 
 def _scaled(gradient: torch.Tensor | None, by: torch.Tensor | None) -> torch.Tensor | None:
+    """In place, so that there are never two; a second backward pass is then refused by autograd.
+
+    What is traced has to be functional, and is made so without a copy by the compiler.
+    """
     if gradient is None or by is None:
         return gradient
-    found: torch.Tensor = torch.ops.ptxgen.scaled(gradient, by)
-    return found
+    if torch.compiler.is_compiling():
+        found: torch.Tensor = torch.ops.ptxgen.scaled(gradient, by)
+        return found
+    torch.ops.ptxgen.scale_(gradient, by)
+    torch.autograd.graph.increment_version(gradient)  # operators of a library do not
+    return gradient
 
 
 def _onto(main: torch.Tensor, gradient: torch.Tensor, by: torch.Tensor | None) -> None:
@@ -225,6 +233,11 @@ def _compute_scaled(gradient: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
     return found
 
 
+def _compute_scale(gradient: torch.Tensor, by: torch.Tensor) -> None:
+    with torch.no_grad():
+        _times(gradient, by, out=gradient)
+
+
 def _compute_add(main: torch.Tensor, gradient: torch.Tensor, by: torch.Tensor | None) -> None:
     with torch.no_grad():
         if by is None:
@@ -248,6 +261,11 @@ def _register() -> None:
             "scaled(Tensor gradient, Tensor by) -> Tensor",
             _compute_scaled,
             lambda gradient, by: torch.empty_like(gradient),
+        ),
+        (
+            "scale_(Tensor(a!) gradient, Tensor by) -> ()",
+            _compute_scale,
+            lambda gradient, by: None,
         ),
         (
             "add_scaled(Tensor(a!) main, Tensor gradient, Tensor? by) -> ()",

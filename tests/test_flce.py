@@ -182,11 +182,12 @@ def test_accuracy():
 
 def test_chunks_by_default():
     assert chunk_of(16384, 32000, 4096, 2, True) == CHUNK_MAX == 2048
-    assert chunk_of(16384, 131072, 4096, 2, True) == 512
+    assert chunk_of(16384, 131072, 4096, 2, True) == 1024
+    assert chunk_of(8192, 128256, 1024, 2, True) == 256
     assert chunk_of(128, 1000, 512, 2, True) == 128
     assert chunk_of(8192, 128256, 4096, 2, True, 7) == 16
     rows = chunk_of(8192, 128256, 4096, 2, False)
-    assert rows * 128256 * 2 <= EVALUATED < (rows + 64) * 128256 * 2
+    assert rows * 128256 * 2 <= EVALUATED < (rows + 16) * 128256 * 2
 
 
 X, W, T, B = head(6, 8, 12)
@@ -298,10 +299,10 @@ def test_explained():
     from ptxgen.ops.explaining import Composition
 
     found = ptxgen.explain("linear_cross_entropy_grad", 8192, 128256, 4096, dtype="bfloat16")
-    assert isinstance(found, Composition) and found.scratch["logits"] == 256 * 128256 * 2
-    assert [count for count, _ in found.steps] == [32] * 4
-    assert "32 chunks of 256 rows" in found.brief() and found.launches >= 4 * 32
-    assert "32 x linear_wgrad" in str(found)
+    assert isinstance(found, Composition) and found.scratch["logits"] == 1024 * 128256 * 2
+    assert [count for count, _ in found.steps] == [8] * 4
+    assert "8 chunks of 1024 rows" in found.brief() and found.launches >= 4 * 8
+    assert "8 x linear_wgrad" in str(found)
     alone = ptxgen.explain("linear_cross_entropy", 100, 1000, 64)
     assert next(step.problem for _, step in alone.steps).startswith("linear M=100")
     with pytest.raises(OptionError, match="has no option 'activation'"):

@@ -32,7 +32,7 @@ CHUNK_MAX = 2048
 """Most rows of a chunk by default: more gain nothing (docs/performance-flce.md)."""
 WHOLE = 1 << 24
 """Bytes of logits that are not worth cutting."""
-EVALUATED = 60_000_000
+EVALUATED = 63_000_000
 """Bytes of a chunk's logits where there are no gradients, so that less than 64 MB are needed."""
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -65,16 +65,17 @@ def chunk_of(
 ) -> int:
     """Rows of a chunk of ``m`` rows, ``n`` classes and ``k`` features.
 
-    With gradients the smallest power of two of at least ``m / ceil(n / k)`` rows, from 128 to
-    :data:`CHUNK_MAX`, whose logits take about the memory of x; without, what :data:`EVALUATED`
-    bytes hold, a multiple of 64. Logits of :data:`WHOLE` bytes are one chunk.
+    With gradients the smallest power of two of at least ``m / ceil(n / k)`` rows, whose logits take
+    about the memory of x, and of ``k / 4``, whose logits take a quarter of that of dW, from 128 to
+    :data:`CHUNK_MAX`; without, what :data:`EVALUATED` bytes hold. Logits of :data:`WHOLE` bytes are
+    one chunk.
     """
     if asked is None:
         if m * n * itemsize <= WHOLE:
             asked = m
         elif gradients:
-            wanted = -(-m // max(-(-n // max(k, 1)), 1))
+            wanted = max(-(-m // max(-(-n // max(k, 1)), 1)), k // 4)
             asked = min(max(1 << (wanted - 1).bit_length(), 128), CHUNK_MAX)
         else:
-            asked = max(EVALUATED // (n * itemsize) // 64 * 64, 64)
+            asked = max(EVALUATED // (n * itemsize) // GROUP * GROUP, 64)
     return max(-(-min(asked, m) // GROUP) * GROUP, GROUP)

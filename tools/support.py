@@ -43,6 +43,7 @@ TITLES = {
     "rows": "Over rows",
     "rowcalls": "Over rows",
     "groupnorm": "Over rows",
+    "flce": "Over rows",
     "columns": "Over columns",
     "moves": "By indices",
     "scan": "Scans, selections",
@@ -84,7 +85,8 @@ class Operation(NamedTuple):
         if parameter in ("cos", "sin"):
             return 4, 2
         if self.row not in ops.OPS:  # composed of others, or of no row
-            return (4,) if self.row and parameter in ("weight", "bias") else (4, 4)
+            alone = self.row and parameter in ("weight", "bias", "target")
+            return (4,) if alone else (4, 4)
         forms = next(iter(ops.OPS[self.row].signature.forms.values()))
         size = 64 if self.group == "Quantised" else 4
         sizes = [size // int(s.partition("/")[2] or 1) for s in forms[parameter].split()]

@@ -9,7 +9,7 @@ from interp_launch import CONTINUED
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.errors import DtypeError, OptionError
+from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import CHAIN, CONTRACTS, PLANS, TIERS
 from ptxgen.ops.explaining import pose
 from ptxgen.tiles import TABLES
@@ -108,14 +108,25 @@ def test_results_of_16_bits_are_rounded_once() -> None:
     same_bits(got, reference.linear_wgrad(x, dy, chain=True, out_dtype="bfloat16"))
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("tier", ["tc", "simt"])
+def test_16_bits_are_continued_as_rounded(tier, dtype) -> None:
+    x, dy, old = operands("normal", dtype)
+    old = old.astype(NUMPY[dtype])
+    wide = reference.linear_wgrad(x, dy, chain=True, tier=tier, out_old=old.astype(np.float32))
+    how = {"tier": tier, "chain": True}
+    same_bits(
+        reference.linear_wgrad(x, dy, out_old=old, out_dtype=old.dtype, **how),
+        wide.astype(old.dtype),
+    )
+    with ptxgen.use_device("cpu"):
+        got = ptxgen.linear_wgrad(x, dy, out=old.copy(), accumulate=True, **how)
+    same_bits(got, wide.astype(old.dtype))
+
+
 @pytest.mark.parametrize("room", [ptxgen, reference])
-def test_16_bits_cannot_be_continued(room) -> None:
-    x, dy, old = operands("normal", "bf16")
-    old = old.astype(NUMPY["bf16"])
-    before = old.copy()
-    with ptxgen.use_device("cpu"), pytest.raises(DtypeError, match=r"bfloat16.* float32"):
-        room.linear_wgrad(x, dy, out=old, chain=True, accumulate=True)
-    same_bits(old, before)
+def test_what_is_continued_must_be_there(room) -> None:
+    x, dy, _ = operands("normal", "bf16")
     with ptxgen.use_device("cpu"), pytest.raises(OptionError, match="out is None"):
         room.linear_wgrad(x, dy, chain=True, accumulate=True)
 

@@ -19,9 +19,7 @@ from ptxgen.numerics.contract import (
     CONTRACTS,
     OPERATIONS,
     TIERS,
-    Contract,
     Operation,
-    Plan,
     Product,
 )
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
@@ -148,8 +146,6 @@ def read(
     wanted = _result_dtype(operation, views, options["out_dtype"], targets[0])
     activation, contract = options.get("activation"), CONTRACTS[tier][dtype]
     plan = operation.plan(contract, operation.asked(options))
-    if options.get("accumulate"):
-        _check_continued(plan, contract, wanted)
     if activation not in (None, "none") and not contract.activations:
         raise OptionError(f"activation is {activation!r}; {signature.name} of {dtype} takes None")
     inferred = signature.infer({n: v.shape for n, v in views.items()}, options["layout"])
@@ -283,16 +279,6 @@ def _kind(operation: Operation, views: Mapping[str, ArrayView], tier: str) -> tu
     if bias is not None and bias.dtype not in (accepted := _mixed(a.dtype)):
         raise DtypeError(f"bias has dtype {bias.dtype}; takes {' or '.join(accepted)}")
     return served[a.dtype], tier
-
-
-def _check_continued(plan: Plan, contract: Contract, out: str) -> None:
-    """Raises DtypeError where what is accumulated to cannot hold the chain that it continues."""
-    if plan.continued and DTYPES[out] != contract.accumulator:
-        long = next(name for name, short in DTYPES.items() if short == contract.accumulator)
-        raise DtypeError(
-            f"out has dtype {out}, which cannot hold a chain to be continued; takes {long} with "
-            f"{plan.name}=True and accumulate=True"
-        )
 
 
 def _mixed(dtype: str) -> tuple[str, ...]:

@@ -40,13 +40,14 @@ def linear_wgrad(
     ``accumulate`` adds to ``out``, which must be given then.
 
     ``chain``: the sum over m is one chain, never cut; with ``accumulate`` it begins with what
-    ``out`` holds (float32, or float64 of float64) instead of +0.0, and nothing is added at its end.
-    So the bits do not depend on how a batch is cut into calls: one over its first a rows, then one
-    with ``accumulate`` over the others, give those of one call over all. In the contract ``tc16``
-    (:func:`ptxgen.linear`) a is to be a multiple of 16, otherwise anything.
+    ``out`` holds instead of +0.0, and nothing is added at its end. So, with an ``out`` of float32
+    (float64 of float64), the bits do not depend on how a batch is cut into calls: one over its
+    first a rows, then one with ``accumulate`` over the others, give those of one call over all. In
+    the contract ``tc16`` (:func:`ptxgen.linear`) a is to be a multiple of 16, otherwise anything.
+    An ``out`` of 16 bits is rounded to at the end of each call, with which the next one begins.
 
-    x and dy are read in rows of stride 1;
-    transposed views are refused. Everything else is as in :func:`ptxgen.linear`.
+    x and dy are read in rows of stride 1; transposed views are refused. Everything else is as in
+    :func:`ptxgen.linear`.
 
     >>> import numpy, ptxgen
     >>> x, dy = numpy.ones((4, 2), "f4"), numpy.arange(4, dtype="f4").reshape(4, 1)

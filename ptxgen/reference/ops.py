@@ -114,9 +114,7 @@ def linear_wgrad(
         a, b = b, a
     if not chain:
         return _finish(_product(a.T, b, "batch", kind), out_old, kind)
-    begin = None if out_old is None else _old(out_old, shape, kind)
-    if begin is not None and begin.itemsize == 2:
-        raise DtypeError(f"out_old is {begin.dtype.name}; expected float32, to continue a chain")
+    begin = None if out_old is None else _wide(_old(out_old, shape, kind))
     return _finish(_product(a.T, b, "chain", kind, begin), None, kind)
 
 

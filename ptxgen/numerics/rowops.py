@@ -513,7 +513,6 @@ TABLE: dict[str, RowOp] = {
             _LOSS | _BACK,
             _CLASSES,
             optional=frozenset({"dy"}),
-            dtypes=SINGLE,
             integers=_TARGET,
             empty=False,
             over={"dx": ("x",)},

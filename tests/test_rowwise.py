@@ -292,6 +292,12 @@ def test_ctas_walk_over_rows_in_shared_memory(route, name):
         same_bits(one, other, seed=SEED, spec=kernel.name, what=f"{name} {m} x {n}")
 
 
+def test_long_rows_of_bytes_off_16():
+    x = np.random.default_rng(SEED).random((2, 5001)) < 0.5
+    with ptxgen.use_device(device()):
+        assert (ptxgen.sum(x, -1) == x.sum(-1)).all()
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "text"),
     [
@@ -331,6 +337,7 @@ def test_formulas_are_cut_at_their_reductions():
     assert held(SOFTMAX) == 4 and way(SOFTMAX) == 2 and way("sum x=bf16 > bf16") == 1
     assert reads(SOFTMAX) == 2 and reads("softmax_backward dy=bf16 y=bf16 > bf16") == 4
     assert reads("softmax x=bf16 > f32") == READ_MAX, "results do not fit where elements were"
+    assert reads("sum x=bool > i64") == READ_MAX, "eight elements are no word of 16 bytes"
 
 
 def test_one_logit_of_a_loss_is_picked():

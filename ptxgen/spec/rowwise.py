@@ -5,8 +5,8 @@
 ``VECTOR``         1 if all rows begin at multiples of 16 bytes and have whole
                    groups of 8 elements
 ``HELD``           bytes of an element that a kernel which holds rows keeps
-``READ``           bytes of an element that are read, of all arrays; 64 if results do not fit
-                   where arrays were
+``READ``           bytes of an element that are read, of all arrays; 64 if some are of a byte,
+                   or results do not fit where arrays were
 ``WAY``            1 if there is one stage, and no result for elements; 0 if there
                    are more than two, or more reductions than are handed on
 ``LEAVES``         ceil(COLS / LEAF), of the contract; ``BRANCHES`` likewise
@@ -35,7 +35,16 @@ from ptxgen.numerics.rowwise import BRANCH, GROUP, LANES, LEAF
 from ptxgen.numerics.rowwise import ROWS as CONTRACT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, KernelSpec, check
+from ptxgen.spec.base import (
+    ARCHITECTURES,
+    GRID_MAX,
+    INDEX_MAX,
+    WARP,
+    WORKSPACE_MAX,
+    Expect,
+    KernelSpec,
+    check,
+)
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
@@ -346,6 +355,7 @@ def reads(variant: str) -> int:
     found = plan(variant, False)
     sizes, made = ([BYTES[x.dtype] for x in a] for a in (found.elements, found.element_outputs))
     fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
+    fits = fits and min(sizes) > 1  # a lane's eight neighbours are whole words of 16 bytes
     return sum(sizes) if fits else READ_MAX
 
 
@@ -439,7 +449,8 @@ class RowSpec(KernelSpec):
     @property
     def min_arch(self) -> str:
         """See :attr:`KernelSpec.min_arch`."""
-        return "sm_90" if self.part == "cluster" else "sm_80"
+        room = self.shared_bytes <= ARCHITECTURES["sm_80"].shared_per_cta
+        return "sm_80" if room and self.part != "cluster" else "sm_90"
 
     def of(self, dtype: Hashable) -> Self:
         """The same kernel for another variant."""

@@ -241,6 +241,7 @@ def test_what_else_is_done_to_tensors_is_done_again(gpu, plans):
         lambda x, y: softmax(x)[:, [1, 0]],
         lambda x, y: (softmax(x), x),
         lambda x, y: (softmax(x), 3),
+        lambda x, y: softmax(x).view(torch.int32),
         lambda x, y: softmax(y if y.tolist() else x),
         lambda x, y: ptxgen.sum(x.new_empty(4, 72).fill_(1), -1),
     ):

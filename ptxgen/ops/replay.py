@@ -134,7 +134,10 @@ class Recorder:
         results = found if isinstance(found, tuple) else (found,)
         parts = [r for r in results if r is not None]
         if not (self.whole and self.steps and parts) or any(
-            type(r) is not _followed() or r.number < arguments for r in parts
+            type(r) is not _followed()
+            or r.number < arguments
+            or r.plain.dtype is not self.bases[r.number].dtype
+            for r in parts
         ):
             return None
         index = parts[0].plain.get_device()

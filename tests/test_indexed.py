@@ -190,6 +190,17 @@ def test_prefix_sums(dtype):
                 same_bits(got, reference.cumsum(x, exclusive=exclusive, reverse=reverse))
 
 
+@pytest.mark.parametrize("dtype", ["i64", "f64"])
+def test_prefix_sums_by_every_route(dtype):
+    """Of two more chunks than a tile of a CTA has, so that carries go from one to another."""
+    x = numbers(np.random.default_rng(7), (2, 4096 + 520), dtype, "wide")
+    expected = reference.cumsum(x, exclusive=True, reverse=True)
+    for route in TABLES["scan",].routes:
+        name = route.of(dtype).name
+        got = ptxgen.cumsum(x, exclusive=True, reverse=True, kernel=name)
+        same_bits(got, expected, what=name)
+
+
 def test_a_prefix_depends_on_what_is_before_it():
     x = numbers(np.random.default_rng(6), (1, 1100), "f32", "wide")
     whole = ptxgen.cumsum(x)

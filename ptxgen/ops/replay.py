@@ -317,6 +317,7 @@ def front(
     keyed: Sequence[str] = (),
     hit: Sequence[str] = (),
     given: dict[str, Any] | None = None,
+    memo: dict[tuple[Any, ...], Plan | None] | None = None,
 ) -> Callable[..., Any]:
     """Code with these parameters that carries out the plan of its arguments, straight-line.
 
@@ -324,9 +325,12 @@ def front(
     (``None`` where that cannot be), and all arguments, positional ones first. ``autograd``: plain
     tensors that need gradients have no plans. ``before``, ``hit``: lines at the beginning, and
     before a plan is carried out; ``checks``: without which there is none; ``keyed``: expressions in
-    the key besides; ``given``: what they speak of.
+    the key besides; ``given``: what they speak of. ``memo``: where plans are kept.
+
+    A call is followed when one like it comes a second time: following costs some of what the plan
+    saves, and the sequence that grows by a token with each call never comes again.
     """
-    memo: dict[tuple[Any, ...], Plan | None] = {}
+    memo = {} if memo is None else memo
 
     def follow(key: tuple[Any, ...]) -> Callable[..., Any]:
         return functools.partial(followed, memo, key, parameters)
@@ -339,6 +343,8 @@ def front(
         "optional": OPTIONAL,
         "find": memo.get,
         "new": _NEW,
+        "seen": _SEEN,
+        "see": functools.partial(remember, memo),
         "follow": follow,
         "missed": missed,
         "watched": watched,
@@ -400,6 +406,9 @@ def front(
     lines += [
         "        if plan is not None:",
         "            if plan is new:",
+        "                see(key, seen)",
+        f"                return missed(None, {passed})",
+        "            if plan is seen:",
         f"                return missed(follow(key), {passed})",
         *(f"            {line}" for line in hit),
         f"            return plan({', '.join(pointers)})",
@@ -439,6 +448,8 @@ def remembered(*arrays: str, lists: tuple[str, ...] = ()) -> Callable[[_F], _F]:
 
 
 _NEW: Any = object()
+_SEEN: Any = object()
+"""In the place of a plan: a call like this came once."""
 
 
 def followed(

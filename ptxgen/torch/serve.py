@@ -21,7 +21,7 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ptxgen.errors import DtypeError, PtxgenError, UnservedError
-from ptxgen.ops.replay import NEEDED, Parameter, front
+from ptxgen.ops.replay import NEEDED, Parameter, Plan, front
 from ptxgen.torch.aten import ALONE, COMPOSED, PARTS, SERVED, WHOLE, Serve
 from ptxgen.torch.functional import PLAIN
 from ptxgen.torch.module import _checked
@@ -423,6 +423,10 @@ def _watched(tree: Any) -> bool:
     )
 
 
+_memos: dict[tuple[str, bool], dict[tuple[Any, ...], Plan | None]] = {}
+"""Those of each operator, which outlive blocks."""
+
+
 def _front(
     parameters: Sequence[Parameter],
     serving: Callable[..., Any],
@@ -440,6 +444,7 @@ def _front(
         keyed=("block.tier",),
         hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
         given={"blocks": blocks, "name": name, "forward_ad": forward_ad},
+        memo=_memos.setdefault((name, autograd), {}),
     )
 
 

@@ -58,7 +58,12 @@ def decided(monkeypatch):
     """The calls that had no plan, by what was followed."""
     calls = []
     real = replay.followed
-    monkeypatch.setattr(replay, "followed", lambda *args: calls.append(args[3]) or real(*args))
+
+    def followed(*args, **named):
+        calls.append(args[3])
+        return real(*args, **named)
+
+    monkeypatch.setattr(replay, "followed", followed)
     return calls
 
 

@@ -294,7 +294,13 @@ def run(torch: Any, selected: Sequence[OpCase], *, quick: bool = False) -> Itera
         _compare(case, work[0](), work[1](), agree)
         if compiles:
             torch._dynamo.reset()
-            work.append(partial(torch.compile(stock, dynamic=False), *inputs))
+            compiled = partial(torch.compile(stock, dynamic=False), *inputs)
+            try:
+                compiled()
+            except Exception as error:  # a compiler's own
+                note(f"{case.name} {case.sizes}: torch.compile fails: {type(error).__name__}")
+            else:
+                work.append(compiled)
         count = measure.repetitions(3 * case.limit_us + 10, budget, least, most)
         mine, eager, *others = timer(work, [count] * len(work))
         yield Timing(

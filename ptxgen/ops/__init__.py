@@ -127,10 +127,7 @@ _FUNCTIONS = {
 }
 """The modules of functions without a row of their name."""
 COMPOSED: Lazy[str, Callable[..., Plan]] = Lazy(
-    {
-        name: partial(_planned, name)
-        for name in ("linear_cross_entropy", "linear_cross_entropy_grad")
-    }
+    {name: partial(_planned, name) for name, home in _FUNCTIONS.items() if home == "flce"}
 )
 """Operations made of others that say of which, by name."""
 _ROWS = {

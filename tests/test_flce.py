@@ -259,7 +259,7 @@ def test_torch(reduction):
     dy = torch.randn_like(found)
     gradients = torch.autograd.grad(found, operands, dy)
     exact = torch.autograd.grad(expected, fine, dy.double())
-    for one, other in zip(gradients, exact, strict=True):
+    for one, other in zip(gradients, exact, strict=True):  # such sums again, of what cancels
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
     again = torch.autograd.grad(compiled(*operands), operands, dy)

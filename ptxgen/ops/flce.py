@@ -21,6 +21,7 @@ from ptxgen.ops.dgrad import linear_dgrad
 from ptxgen.ops.forward import linear
 from ptxgen.ops.op import Options, Plan
 from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.rowcalls import reduced
 from ptxgen.ops.rowwise import run
 from ptxgen.ops.run import refuse_gradients
 from ptxgen.ops.views import apart, check_contiguous
@@ -345,16 +346,10 @@ class _Head:
                 down.add(z, target, first)
         if down is not None:
             grads["dbias"] = down.result()
-        return (self.reduced(losses), *(grads.get(name) for name in ("dx", "dw", "dbias")))
-
-    def reduced(self, losses: Any) -> Any:
-        """The loss, of each row's."""
-        if self.reduction == "none":
-            return losses.reshape(self.shape)
-        if self.reduction == "sum":
-            return run("sum")(losses, None, self.stream, (None, None))
-        how = self.numbers[0], None, None
-        return run("mean_loss")(losses, self.targets, None, self.stream, how)
+        loss = reduced(
+            losses.reshape(self.shape), self.targets, self.reduction, self.numbers[0], self.stream
+        )
+        return (loss, *(grads.get(name) for name in ("dx", "dw", "dbias")))
 
 
 class _Down:

@@ -233,14 +233,17 @@ def cross_entropy(
     if reduction not in ("none", "sum", "mean"):
         raise OptionError(f"reduction is {reduction!r}; takes 'none', 'sum', 'mean'")
     losses = run("cross_entropy")(x, target, None, stream, (*numbers, kernel))
+    return reduced(losses, target, reduction, int(ignore_index), stream)
+
+
+def reduced(losses: Any, target: Any, reduction: str, ignore_index: int, stream: Any) -> Any:
+    """The rows' losses, their sum or their mean."""
     if reduction == "none":
         return losses
     losses = losses.reshape(-1)
     if reduction == "sum":
         return run("sum")(losses, None, stream, (None, None))
-    return run("mean_loss")(
-        losses, target.reshape(-1), None, stream, (int(ignore_index), None, None)
-    )
+    return run("mean_loss")(losses, target.reshape(-1), None, stream, (ignore_index, None, None))
 
 
 @remembered("x", "weight", "residual")

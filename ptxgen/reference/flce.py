@@ -13,7 +13,7 @@ from ptxgen.numerics.flce import REDUCTIONS, chunk_of
 from ptxgen.numerics.pointwise import NAMES
 from ptxgen.reference import ops
 from ptxgen.reference.formula import stored, widened
-from ptxgen.reference.rowops import compute
+from ptxgen.reference.rowops import compute, reduced
 
 Array = NDArray[Any]
 
@@ -139,9 +139,4 @@ def _dtype(memory: Any) -> Any:
 def _reduced(losses: Array, target: Array, reduction: str, ignore_index: int) -> Any:
     if reduction not in REDUCTIONS:
         raise OptionError(f"reduction is {reduction!r}; takes {', '.join(map(repr, REDUCTIONS))}")
-    if reduction == "none":
-        return losses
-    if reduction == "sum":
-        return compute("sum", losses.reshape(-1))
-    flat = target.reshape(-1)
-    return compute("mean_loss", losses.reshape(-1), flat, ignore_index=ignore_index)
+    return reduced(losses, target, reduction, ignore_index=ignore_index)

@@ -105,13 +105,17 @@ def cross_entropy(
 ) -> Any:
     """The bits of :func:`ptxgen.cross_entropy`."""
     losses = compute("cross_entropy", x, target, **numbers)
+    ignored = {k: v for k, v in numbers.items() if k == "ignore_index"}
+    return reduced(losses, target, reduction, **ignored)
+
+
+def reduced(losses: Array, target: ArrayLike, reduction: str, **ignored: Any) -> Any:
+    """The rows' losses, their sum or their mean."""
     if reduction == "none":
         return losses
     if reduction == "sum":
         return compute("sum", losses.reshape(-1))
-    flat = np.asarray(target).reshape(-1)
-    ignored = {k: v for k, v in numbers.items() if k == "ignore_index"}
-    return compute("mean_loss", losses.reshape(-1), flat, **ignored)
+    return compute("mean_loss", losses.reshape(-1), np.asarray(target).reshape(-1), **ignored)
 
 
 def rms_norm(

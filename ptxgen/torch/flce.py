@@ -13,6 +13,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 import ptxgen.ops as ops
+from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.torch.functional import any_autocast, main_grad_of, rounded, wide
 
@@ -190,17 +191,7 @@ def _compute(
     widths: Any,
     *how: Any,
 ) -> list[torch.Tensor]:
-    names = (
-        "reduction",
-        "ignore_index",
-        "label_smoothing",
-        "softcap",
-        "z_loss",
-        "layout",
-        "tier",
-        "chunk",
-    )
-    options = dict(zip(names, how, strict=True))
+    options = dict(zip(LINEAR_CROSS_ENTROPY.options, how, strict=True))
     x, target = x.contiguous(), target.contiguous()
     with torch.no_grad():
         if not any(needs):

@@ -163,7 +163,7 @@ def sharpened(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, 
     lengths = np.diff([*starts, len(of)])
     lost = np.minimum(np.log(system.behind), np.log(2 * FAR))
     scale = np.sqrt(np.maximum((system.matrix**2).mean(axis=0), 1e-18))
-    matrix = system.matrix / scale
+    matrix = (system.matrix / scale).tocsr()  # a single row of SciPy's coo_array gives a scalar
     start = np.concatenate([first[name] for name in system.names]) * scale
     weight = system.timed(matrix @ start) / system.behind**BEHIND
     weight *= LIKENESS / weight.sum()

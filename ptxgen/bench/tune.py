@@ -24,6 +24,7 @@ from ptxgen.bench.fit import FAR, Point, Regret, fit, held_out, points
 from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
 from ptxgen.cli.ui import Progress, emit, note, plural, table
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.numerics import contract
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, TIERS
 from ptxgen.numerics.int4 import ELEMENTS
 from ptxgen.numerics.int4 import LAYOUTS as INT4_LAYOUTS
@@ -46,6 +47,7 @@ PROBLEMS = 300
 BATCHES = 60
 """As many batches."""
 LAYOUTS = ("NN", "NT", "TN", "TT", *INT4_LAYOUTS)
+PLANS = tuple(dict.fromkeys(name for plans in contract.PLANS.values() for name in plans))
 Tuned = Case | int4.Int4Case | bmm.BatchCase
 """What kernels are timed on."""
 BATCHED = (("NN", "rows"), ("NT", "rows"))
@@ -437,7 +439,6 @@ def _parser() -> argparse.ArgumentParser:
         help=f"of {', '.join((*DTYPES.values(), *ELEMENTS))} (bf16)",
     )
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help="(%(default)s)")
-    plans = "rows", "batch", "chain"
     parser.add_argument(
         "--layout",
         type=_choices(LAYOUTS),
@@ -447,10 +448,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--plan",
-        type=_choices(plans),
-        default=list(plans),
+        type=_choices(PLANS),
+        default=list(PLANS),
         metavar="LIST",
-        help="of rows (forward, input gradient) and batch (weight gradient) (both)",
+        help="of rows (forward, input gradient), batch and chain (weight gradient) (all)",
     )
     parser.add_argument(
         "--random", type=int, default=PROBLEMS, metavar="N", help="problems a table (%(default)s)"

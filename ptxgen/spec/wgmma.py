@@ -381,6 +381,12 @@ class WgmmaSpec(Ring, GemmSpec):
         return self.fragments * self.bn // 2
 
     @property
+    def ahead(self) -> int:
+        """Parts by which what sums are added to is asked for ahead, if there are registers left."""
+        sets = 2 if self.split == "serial" else 1
+        return max(0, min(2, (self.registers - sets * self.accumulators - 72) // 16))
+
+    @property
     def barriers_offset(self) -> int:
         """Where the mbarriers lie in shared memory: behind the ring and the warps' exchange."""
         ring = self.stages * self.stage_bytes

@@ -22,6 +22,7 @@ from ptxgen.spec import (
     OUT_F32,
     GemmSpec,
     Problem,
+    of_result,
 )
 from ptxgen.tiles import TABLES
 
@@ -171,6 +172,12 @@ class Case:
         return OPERATIONS[self.op].asked({"chain": self.chain})
 
     @property
+    def align_out(self):
+        """Bytes that the result is aligned to."""
+        low = NUMPY[self.out_dtype].itemsize * (self.offset | self.n + self.extra) | 16
+        return low & -low
+
+    @property
     def flags(self):
         return (
             (0 if not self.accumulate else CONTINUE if self.chain else ACCUMULATE)
@@ -227,6 +234,9 @@ def admits(route, case, sms):
     if table is None:  # nobody asks for such a product
         return False
     values |= {"ALIGN_A": align_a, "ALIGN_B": align_b}
+    asked = case.of(first)
+    item = NUMPY[asked.out_dtype].itemsize
+    values |= of_result(TABLES[table].space, asked.align_out, item)
     return route.requires.evaluate(TABLES[table].space.environment(values))
 
 
@@ -276,6 +286,8 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
         arrays[short].allocation.nbytes -= arrays[short].itemsize
     aligns = tuple(16 if k == 0 else matrix.align for matrix in (a, b))
     values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": aligns[0], "ALIGN_B": aligns[1]}
+    table = table_of(storage, case.plan, dtype, case.tier)
+    values |= of_result(TABLES[table].space, out.align, out.itemsize)
     told = {
         **dict(ALONE),
         "LDA": a.pitch,
@@ -285,7 +297,7 @@ def run(device, kernel, case, *, freed="", unwritten="", short=""):
         "K": k,
     }
     problem = Problem(
-        table=table_of(storage, case.plan, dtype, case.tier),
+        table=table,
         dtype=dtype,
         values=tuple(values.items()),
         told=tuple(told.items()),

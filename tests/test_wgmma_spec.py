@@ -8,13 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bits import same_bits
+from interp_launch import Case, oracle, run
 
 from ptxgen.build.render import render
 from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
+from ptxgen.interp.run.profile import Profiler
+from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import ARCHITECTURES, LAYOUTS
 from ptxgen.spec.wgmma import SPLITS, Operand, WgmmaSpec
-from ptxgen.tiles import wgmma
+from ptxgen.tiles import SPECS, wgmma
 
 BASE = WgmmaSpec("NT", bm=128, bn=128, bk=64, consumers=2, stages=4)
 PROBLEM = {"M": 1000, "N": 1000, "K": 512, "CHUNK": 512, "CHUNKS": 1, "SMS": 132}
@@ -150,4 +154,20 @@ def test_tables_name_each_kernel_once() -> None:
     ]
     kernels += [kernel for dtype in ("bf16", "f16") for kernel in wgmma.continued(dtype)]
     assert len({k.name for k in kernels}) == len(kernels)
-    assert {k.split for k in kernels} == set(SPLITS)
+    assert {k.split for k in kernels} == {*SPLITS, "onto"}
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_results_are_added_to_by_vectors(wide: bool) -> None:
+    """16 bytes a lane, read and written once, whatever the width of the result."""
+    tile = WgmmaSpec("TN", bm=64, bn=64, bk=64, consumers=1, stages=12, split="serial")
+    name = tile.name
+    case = Case(64, 64, 16, op="linear_wgrad", bias=False, accumulate=True, out_f32=wide)
+    case = case.of(SPECS[name])
+    observer = Profiler()
+    got, _ = run(CpuDevice(observer=observer), name, case)
+    same_bits(got, oracle(case))
+    (counted,) = observer.kernels({})
+    sites = [s for s in counted.sites if s.space == "global" and "bulk" not in s.name]
+    assert {s.width for s in sites} == {16}
+    assert sum(s.bytes for s in sites) == 2 * got.nbytes

@@ -43,6 +43,7 @@ from ptxgen.spec import (
     Key,
     Problem,
     Route,
+    of_result,
 )
 from ptxgen.tiles import SPECS, TABLES
 
@@ -111,8 +112,8 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
     turn = m + n + k
     kind, beside = NUMPY[dtype], NUMPY["f64" if dtype == "f64" else "f32"]
     kind_bias, kind_out = (kind if i % 2 else beside for i in (turn, turn // 2))
-    if first.continues:  # what it is told to begin with is as wide as its sums
-        kind_out = beside
+    if first.continues:  # as wide as its sums, or as the kernel takes it
+        kind_out = kind if getattr(first, "result", 0) == 2 else beside
     activation = ACTIVATIONS[turn % len(ACTIVATIONS)] if contract.activations else "none"
 
     def random(shape: tuple[int, int], to: Any) -> Array:
@@ -134,6 +135,7 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
         assert table is not None, "every layout is served"
         aligns = (a.align, b.align) if k else (16, 16)
         values = {"M": m, "N": n, "K": max(k, 1), "ALIGN_A": aligns[0], "ALIGN_B": aligns[1]}
+        values |= of_result(TABLES[table].space, out.align, out.dtype.itemsize)
         told = {
             **dict(ALONE),
             "LDA": a.pitch,

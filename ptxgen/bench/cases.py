@@ -63,8 +63,9 @@ class Case:
     """One problem of a library operation.
 
     ``op`` and ``stored`` are keys of ``contract.OPERATIONS`` and of its products: the
-    operation, and how its operands are stored. ``dtype`` is that of operands and result. ``asked``:
-    a plan that the call asks for, by an option of that name.
+    operation, and how its operands are stored. ``dtype`` is that of operands and result, unless
+    the latter has its own, ``result``. ``asked``: a plan that the call asks for, by an option of
+    that name.
     """
 
     group: str
@@ -74,6 +75,7 @@ class Case:
     dtype: str = "f32"
     tier: str = "simt"
     asked: str = ""
+    result: str = ""
 
     @property
     def layout(self) -> str:
@@ -93,7 +95,8 @@ class Case:
     def problem(self, align: tuple[int, int]) -> Problem:
         """It as the dispatcher is asked, operands aligned so."""
         sizes = self.shape.m, self.shape.n, self.shape.k
-        options = {"layout": self.stored, "tier": self.tier, **self.asks}
+        out = next(name for name, short in DTYPES.items() if short == (self.result or self.dtype))
+        options = {"layout": self.stored, "tier": self.tier, "out_dtype": out, **self.asks}
         return pose(self.op, sizes, self.dtype, align, options)
 
     @property

@@ -22,20 +22,21 @@ CLOSE = 1.25
 class Problem(NamedTuple):
     """What a measurement is known by.
 
-    A route table, the product's M, N, K, the alignments of A and B, and how many such products one
-    launch does: more than one in a batch.
+    A route table, the product's M, N, K, the alignments of A and B (and where the table's space
+    asks for that, what it says of C), and how many such products one launch does: more than one in
+    a batch.
     """
 
     table: Key
     product: tuple[int, int, int]
-    align: tuple[int, int]
+    align: tuple[int, ...]
     batch: int = 1
 
     def __str__(self) -> str:
         m, n, k = self.product
         batch = f"{self.batch} x " if self.batch > 1 else ""
-        a, b = self.align
-        return f"{' '.join(self.table)} {batch}M={m} N={n} K={k} align {a},{b}"
+        align = ",".join(map(str, self.align))
+        return f"{' '.join(self.table)} {batch}M={m} N={n} K={k} align {align}"
 
 
 @dataclass(frozen=True)
@@ -114,14 +115,14 @@ class Record:
         found = json.loads(line)
         table = tuple(found["table"].split())
         m, n, k = (int(found[size]) for size in "mnk")
-        a, b = found["align"]
+        align = tuple(map(int, found["align"]))
         batch = int(found.get("batch", 1))
         times = {str(name): float(us) for name, us in found["times"].items()}
         if not all(0 < us < math.inf for us in times.values()) or min(m, n, k, batch) < 1:
             raise ValueError("a time or a size that cannot be")
-        if len(table) < 3:
+        if len(table) < 3 or len(align) < 2:
             raise ValueError("a table that cannot be")
-        return cls(Problem(table, (m, n, k), (a, b), batch), times, dict(found["wrong"]))
+        return cls(Problem(table, (m, n, k), align, batch), times, dict(found["wrong"]))
 
 
 @dataclass

@@ -89,10 +89,11 @@ class Operands:
             ("b", "N"): torch.randn((k, n), **options),
         }
 
-    def empty(self, value: float | None = None) -> Any:
-        """An array for the product, of the operands' dtype; filled with ``value``."""
+    def empty(self, value: float | None = None, dtype: str = "") -> Any:
+        """An array for the product, of the operands' dtype or another; filled with ``value``."""
         a, b = self.stored("NN")
-        out = a.new_empty((a.shape[0], b.shape[1]))
+        kind = torch_dtype(self._torch, dtype or self.dtype)
+        out = a.new_empty((a.shape[0], b.shape[1]), dtype=kind)
         return out if value is None else out.fill_(value)
 
     def stored(self, layout: str) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from ptxgen.numerics import contract
 from ptxgen.numerics.contract import DTYPES, ITEMSIZE, TIERS
 from ptxgen.numerics.int4 import ELEMENTS
 from ptxgen.numerics.int4 import LAYOUTS as INT4_LAYOUTS
-from ptxgen.spec import Key, Route
+from ptxgen.spec import ALIGNMENT, Key, Route, of_result
 from ptxgen.spec.effort import TYPICAL, Rates
 from ptxgen.tiles import ROUTES, TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
@@ -62,7 +62,7 @@ class Task:
     """A case, and the kernels that serve it."""
 
     case: Tuned
-    align: tuple[int, int]
+    align: tuple[int, ...]
     kernels: tuple[str, ...]
 
     @property
@@ -109,7 +109,7 @@ def tasks(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> li
             case = drawn[key][number]
             if case is None:
                 continue
-            align = measure.natural_alignment(case) if isinstance(case, Case) else case.align
+            align = lies(case) if isinstance(case, Case) else case.align
             task = Task(case, align, admissible(case, align, arch, sms))
             if task.kernels:
                 found.setdefault(task.problem, task)
@@ -138,14 +138,23 @@ def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
     if key[0] == "int4":
         return [int4.Int4Case(key[1], dtype, shape) for shape in int4.drawn(count, seed)]
     found: list[Tuned | None] = []
-    for shape in draw.shapes(count, seed, dtype):
-        case = case_of(key, shape)
+    results = ("", "f32") if "ITEM_C" in TABLES[key].space.names and ITEMSIZE[dtype] == 2 else ("",)
+    for number, shape in enumerate(draw.shapes(count, seed, dtype)):
+        case = replace(case_of(key, shape), result=results[number % len(results)])
         m, n, k = case.product
         found.append(case if draw.admitted(Shape(m, k, n), ITEMSIZE[dtype]) else None)
     return found
 
 
-def admissible(case: Tuned, align: tuple[int, int], arch: str, sms: int) -> tuple[str, ...]:
+def lies(case: Case) -> tuple[int, ...]:
+    """What problem variables say of how a case lies in memory, behind its dimensions and SMS."""
+    (m, n, _), item = case.product, ITEMSIZE[case.result or case.dtype]
+    align = next(x for x in ALIGNMENT.values[::-1] if m == 1 or not n * item % x)
+    result = of_result(TABLES[case.table].space, align, item)
+    return (*measure.natural_alignment(case), *(value for _, value in result))
+
+
+def admissible(case: Tuned, align: tuple[int, ...], arch: str, sms: int) -> tuple[str, ...]:
     """The routes, by name, that are correct for ``case``."""
     env = environment(case.table, case.product, align, sms)
     fitting = (r.name for r in ROUTES[case.table] if _runs(r, arch) and r.requires.evaluate(env))
@@ -157,7 +166,7 @@ def _runs(route: Route, arch: str) -> bool:
 
 
 def environment(
-    key: Key, product: tuple[int, int, int], align: tuple[int, int], sms: int
+    key: Key, product: tuple[int, int, int], align: tuple[int, ...], sms: int
 ) -> dict[str, int]:
     """The problem variables of a product."""
     space = TABLES[key].space
@@ -236,7 +245,7 @@ class GpuMeter:
             return out, partial(ours, out)
         if not isinstance(kept, measure.Operands):
             kept = measure.Operands(self._torch, case.product, self._seed, case.dtype)
-        out = kept.empty()
+        out = kept.empty(dtype=case.result)
         self._operands = key, kept
         return out, partial(measure.ours, case, kept, out)
 

@@ -32,12 +32,14 @@ from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import (
     ACCUMULATE,
     ACTIVATION_SHIFT,
+    ALIGNMENT,
     ALONE,
     BATCH_MAX,
     BIAS_F32,
     CONTINUE,
     OUT_F32,
     Problem,
+    of_result,
 )
 from ptxgen.tiles import TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
@@ -110,7 +112,8 @@ class Reading:
             self.dtype,
             self.tier,
             {"M": m, "N": n, "K": max(k, 1)},
-            self.aligns,
+            (*self.aligns, alignment("out", target, ldc)),
+            target.itemsize,
             tuple(told.items()),
             self.sizes,
             (inner[0], outer[0]),
@@ -207,10 +210,20 @@ def pose(signature: Signature, question: Question) -> Problem:
         question.dtype,
         tier,
         values,
-        (align_a, align_b),
+        (align_a, align_b, ALIGNMENT.high),
+        ITEMSIZE[_asked_dtype(operation, question)],
         (),
         question.sizes,
     )
+
+
+def _asked_dtype(operation: Operation, question: Question) -> str:
+    """The dtype of the result of a problem given by sizes."""
+    asked = question.options.get("out_dtype")
+    if asked is not None:
+        return DTYPES[name_of(asked, "out_dtype")]
+    wide = operation.name in RESULT_F32 and ITEMSIZE[question.dtype] == 2
+    return "f32" if wide else question.dtype
 
 
 def _problem(
@@ -221,7 +234,8 @@ def _problem(
     dtype: str,
     tier: str,
     values: Mapping[str, int],
-    aligns: tuple[int, int],
+    aligns: tuple[int, int, int],
+    item: int,
     told: tuple[tuple[str, int | float], ...],
     sizes: Mapping[str, int],
     batch: tuple[int, int] = (1, 1),
@@ -241,7 +255,11 @@ def _problem(
     return Problem(
         table,
         dtype,
-        (*values.items(), ("ALIGN_A", aligns[0]), ("ALIGN_B", aligns[1])),
+        (
+            *values.items(),
+            *(("ALIGN_A", aligns[0]), ("ALIGN_B", aligns[1])),
+            *of_result(TABLES[table].space, aligns[2], item),
+        ),
         told,
         (*pointers, "c"),
         f"{operation.name} M={sizes['M']} N={sizes['N']} K={sizes['K']}"
@@ -372,7 +390,7 @@ def _check_out(target: ArrayView, matrix: ArrayView) -> int:
             f"out has strides {list(target.strides)}; takes stride 1 along the last dimension: "
             f"pass an array like {contiguous_copy('out', target)}, or leave out= away"
         )
-    return pitch
+    return leading(matrix.shape[0], columns, pitch, matrix.itemsize)
 
 
 def _check_bias(bias: ArrayView) -> None:

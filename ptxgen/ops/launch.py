@@ -236,9 +236,14 @@ def _by_name(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
 
 def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
     """Why a kernel of another table cannot serve ``problem``; empty if it can."""
+    wanted = next(iter(TABLES[problem.table].routes)).main
+    if spec.contract == wanted.contract and spec.continues != wanted.continues:
+        begins, asks = (
+            "what the result holds" if each.continues else "zero" for each in (spec, wanted)
+        )
+        return f"its sums begin with {begins}, those asked for with {asks}"
     if TABLES[table].space.arguments != TABLES[problem.table].space.arguments:
         return f"it serves {TABLES[table].space.name}"
-    wanted = next(iter(TABLES[problem.table].routes)).main
     if spec.tier != wanted.tier:
         return (
             f"it is of tier {spec.tier!r}, which tier= (of nf4: accumulate=) asks for; "
@@ -246,11 +251,6 @@ def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
         )
     if spec.contract != wanted.contract:
         return f"its contract is {spec.contract}, that of the problem {wanted.contract}"
-    if spec.continues != wanted.continues:
-        begins, asks = (
-            "what the result holds" if each.continues else "zero" for each in (spec, wanted)
-        )
-        return f"its sums begin with {begins}, those asked for with {asks}"
     own, asked = getattr(spec, "layout", ""), getattr(wanted, "layout", "")
     if own == asked:
         return ""

@@ -12,7 +12,17 @@ from ptxgen.interp.run.profile import KernelProfile, Profiler
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE, OPERATIONS
 from ptxgen.ops.launch import prepare
-from ptxgen.spec import ACTIVATION_SHIFT, ALONE, DIM_MAX, Key, Problem, Route
+from ptxgen.spec import (
+    ACTIVATION_SHIFT,
+    ALONE,
+    DIM_MAX,
+    OUT_F32,
+    GemmSpec,
+    Key,
+    Problem,
+    Route,
+    of_result,
+)
 
 _LINE_INFO = "--generate-line-info"
 
@@ -128,6 +138,7 @@ def profile(
     from ptxgen.build.render import render
     from ptxgen.golden.fresh import targets
     from ptxgen.runtime.cpu import CpuDevice
+    from ptxgen.tiles import TABLES
 
     for name, size in (("m", m), ("n", n), ("k", k)):
         if not 1 <= size <= DIM_MAX:
@@ -135,8 +146,11 @@ def profile(
     if activation not in (None, *ACTIVATIONS):
         raise OptionError(f"activation is {activation!r}; takes None, {', '.join(ACTIVATIONS)}")
     route, op, table, dtype = _route(kernel, op)
+    space = TABLES[table].space
     storage = table[0]
     itemsize = ITEMSIZE[dtype]
+    item = (route.main.result if isinstance(route.main, GemmSpec) else 0) or itemsize
+    wide = OUT_F32 if item > itemsize else 0
     observer = Profiler()
     device = CpuDevice(observer=observer)
     sources = {spec.name: render(spec) for spec in route.kernels} if lines else {}
@@ -154,21 +168,22 @@ def profile(
         (
             *(("M", m), ("N", n), ("K", k)),
             *(("ALIGN_A", _align(lda * itemsize)), ("ALIGN_B", _align(ldb * itemsize))),
+            *of_result(space, _align(n * item), item),
         ),
         (
             *ALONE,
             *(("LDA", lda), ("LDB", ldb), ("LDC", n)),
-            ("FLAGS", CODES[activation or "none"] << ACTIVATION_SHIFT),
+            ("FLAGS", CODES[activation or "none"] << ACTIVATION_SHIFT | wide),
         ),
         ("a", "b", "bias", "c"),
         f"{op} M={m} N={n} K={k}",
     )
     launch = prepare(problem, device, kernel)
     pointers = [_filled(device, prod(shape) * itemsize) for shape in (*shapes, (n,))]
-    result = device.alloc(m * n * itemsize)
+    result = device.alloc(m * n * item)
     a, b, addend = pointers
     launch.fire(0, a, b, addend if bias else 0, result)
-    elements = sum(map(prod, shapes)) + m * n + (n if bias else 0)
+    elements = sum(map(prod, shapes)) + (n if bias else 0)
     return Profile(
         kernel=kernel,
         op=op,
@@ -176,7 +191,7 @@ def profile(
         m=m,
         n=n,
         k=k,
-        minimum_bytes=elements * itemsize,
+        minimum_bytes=elements * itemsize + m * n * item,
         kernels=observer.kernels(sources),
     )
 

@@ -7,6 +7,8 @@ Problem variables, all integers:
 ``CHUNK, CHUNKS``  chunk length of the contract's plan (1 .. K), and ceil(K / CHUNK)
 ``ALIGN_A/B``      largest of 2, 4, 8, 16 bytes that divides the operand's address and the
                    byte distance of its rows
+``ALIGN_C``        the same of the result, and ``ITEM_C``, bytes of its elements: where it is read
+                   before the first step (:attr:`Plan.continued`)
 ``SMS``            streaming multiprocessors of the device
 =================  =====================================================================
 
@@ -28,12 +30,13 @@ from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import GRID_MAX, KernelSpec
 from ptxgen.spec.effort import Effort
-from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, Space
+from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 
 CHUNK, CHUNKS = var("CHUNK"), var("CHUNKS")
 ALIGN_A, ALIGN_B = var("ALIGN_A"), var("ALIGN_B")
 SMS = var("SMS")
-LDA, LDB = var("LDA"), var("LDB")
+LDA, LDB, LDC = var("LDA"), var("LDB"), var("LDC")
+ALIGN_C, ITEM_C = var("ALIGN_C"), var("ITEM_C")
 
 PARTIAL_SUMS = CHUNKS * M * N
 """Elements of the workspace that a split through memory needs, of the accumulators' dtype."""
@@ -51,6 +54,10 @@ STRADDLE = 3
 and 5 tried, the choices after a fit were equally good from 3 on."""
 
 
+RESULT = (("ALIGN_C", ALIGNMENT), ("ITEM_C", OneOf((2, 4, 8))))
+"""What products say of their result where kernels begin with what it holds."""
+
+
 @cache
 def space(plan: Plan) -> Space:
     """The products whose reduction is cut as ``plan`` says."""
@@ -63,6 +70,7 @@ def space(plan: Plan) -> Space:
             ("SMS", Between(1, SMS_MAX)),
             ("ALIGN_A", ALIGNMENT),
             ("ALIGN_B", ALIGNMENT),
+            *(RESULT if plan.continued else ()),
         ),
         derived=(
             ("CHUNK", maximum(1, minimum(K, plan.chunk))),
@@ -71,6 +79,12 @@ def space(plan: Plan) -> Space:
         bounded=("CHUNKS",),
         facts=((CHUNKS > 1, M * N),),
     )
+
+
+def of_result(where: Space, align: int, item: int) -> tuple[tuple[str, int], ...]:
+    """What a problem of ``where`` says of its result: rows at ``align`` bytes, of ``item`` each."""
+    known = {"ALIGN_C": align, "ITEM_C": item}
+    return tuple((name, value) for name, value in known.items() if name in where.arguments)
 
 
 BATCH, INNER = var("BATCH"), var("INNER")
@@ -220,6 +234,11 @@ class GemmSpec(KernelSpec):
         return self.split == "onto"
 
     @property
+    def result(self) -> int:
+        """Bytes of the result's elements, where it takes no others; else 0."""
+        return 0
+
+    @property
     def waits(self) -> bool:
         return True
 
@@ -287,9 +306,8 @@ class GemmSpec(KernelSpec):
             steps = ceil_div(CHUNK, self.bk) * ceil_div(CHUNKS, self.chains)
         tiles = self.tiles if high * wide == 1 else self.tiles * (high * wide)
         item = ITEMSIZE[self.dtype]
-        total = ITEMSIZE[self.contract.accumulator]
-        partial = PARTIAL_SUMS * total
-        result = 2 * total if self.split == "onto" else item  # it is read as well
+        partial = PARTIAL_SUMS * ITEMSIZE[self.contract.accumulator]
+        result = ITEM_C * 2 if self.continues else const(item)  # it is read as well
         return Effort(
             unit=self.multiplier,
             slots=self.slots,

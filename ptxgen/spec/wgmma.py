@@ -19,7 +19,7 @@ PANEL = 128
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
 WARPGROUP = 128
-SPLITS = ("none", "onto", "serial", "workspace")
+SPLITS = ("none", "serial", "workspace")
 STEP = 16
 """Reduction steps of one instruction."""
 COORDINATE_MAX = (1 << 31) - 1
@@ -311,8 +311,7 @@ class WgmmaSpec(Ring, GemmSpec):
     those along n one of A. The grid is bounded, and clusters walk over the tiles, in bands of
     ``raster`` rows of (clusters') tiles.
 
-    ``split``: "none" (the plan must give one chunk), "onto" (so, and its chain may begin with what
-    C holds, of f32), "serial" (a CTA takes one chunk after another,
+    ``split``: "none" (the plan must give one chunk), "serial" (a CTA takes one chunk after another,
     and keeps a second set of sums) or "workspace" (work is a tile and a chunk; partial sums go to
     the workspace, and a reduce kernel adds them). ``ctas_per_sm``: CTAs that share an SM, which
     bounds registers and shared memory.
@@ -338,6 +337,7 @@ class WgmmaSpec(Ring, GemmSpec):
 
     family: ClassVar[str] = "wgmma"
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
+    splits: ClassVar[tuple[str, ...]] = SPLITS
     in_pieces: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -348,7 +348,7 @@ class WgmmaSpec(Ring, GemmSpec):
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
         check(self.dtype in TIERS["tc"], name, "dtype", self.dtype, TIERS["tc"])
         check(self.min_arch == "sm_90", name, "min_arch", self.min_arch, "sm_90")
-        check(self.split in SPLITS, name, "split", self.split, SPLITS)
+        check(self.split in self.splits, name, "split", self.split, self.splits)
         check(
             self.bn % 16 == 0 and self.bn <= 256,
             name,
@@ -356,7 +356,8 @@ class WgmmaSpec(Ring, GemmSpec):
             self.bn,
             256,
         )
-        check(self.bk % 64 == 0, name, "bk is a multiple of 64", self.bk, 64)
+        unit = PANEL // 2 if "N" in self.layout[0] or "T" in self.layout[1] else STEP
+        check(self.bk % unit == 0, name, f"bk is a multiple of {unit}", self.bk, unit)
         self.check_ring(self.accumulators * (2 if self.split == "serial" else 1))
 
     # -- derived --------------------------------------------------------------
@@ -378,6 +379,12 @@ class WgmmaSpec(Ring, GemmSpec):
     def accumulators(self) -> int:
         """Accumulators of a consumer's thread."""
         return self.fragments * self.bn // 2
+
+    @property
+    def ahead(self) -> int:
+        """Parts by which what sums are added to is asked for ahead, if there are registers left."""
+        sets = 2 if self.split == "serial" else 1
+        return max(0, min(2, (self.registers - sets * self.accumulators - 72) // 16))
 
     @property
     def barriers_offset(self) -> int:

@@ -81,9 +81,11 @@ def _copied(layout: str) -> tuple[str, ...]:
 
 def _continued(dtype: str) -> tuple[Route, ...]:
     """Weight gradients whose chain continues that of an earlier call."""
+    fast = wgmma.continued(dtype)
     large, filler = mma.continued(dtype)
     return (
-        *routes(wgmma.continued(dtype), "one chain, from what is there, by wgmma"),
+        *routes(fast, "one chain, from what is there, by wgmma"),
+        *(r for k in fast if k.bm == 128 for r in realign.routes(k, operands=("a",))),
         *routes((large,), "one chain, from what is there, by mma"),
         last(filler),
     )

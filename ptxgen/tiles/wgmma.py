@@ -6,6 +6,7 @@ docs/performance-16bit.md has the measurements behind the choice.
 
 from __future__ import annotations
 
+from ptxgen.spec.chain import ChainSpec
 from ptxgen.spec.wgmma import WgmmaSpec
 
 
@@ -92,24 +93,19 @@ def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     )
 
 
-def continued(dtype: str) -> tuple[WgmmaSpec, ...]:
-    """Kernels whose chains begin with what C holds.
+def continued(dtype: str) -> tuple[ChainSpec, ...]:
+    """Kernels whose chains begin with what C holds, of 16 bits and of f32."""
 
-    Two CTAs of one consumer share an SM: one reads or writes C while the other multiplies.
-    """
-
-    def gemm(tile: int, stages: int, registers: int = 0, ctas: int = 1) -> WgmmaSpec:
-        return WgmmaSpec(
-            layout="TN",
-            bm=tile,
-            bn=tile,
-            bk=64,
-            consumers=1,
-            stages=stages,
-            split="onto",
-            registers=registers,
-            ctas_per_sm=ctas,
-            dtype=dtype,
+    def gemm(
+        tile: tuple[int, int, int], stages: int, item: int, *, registers: int = 0
+    ) -> ChainSpec:
+        return ChainSpec(
+            "TN", *tile, tile[0] // 64, stages, dtype=dtype, item=item, registers=registers
         )
 
-    return (gemm(128, 3, registers=232, ctas=2), gemm(64, 12))
+    return (
+        gemm((128, 256, 32), 6, 2, registers=232),
+        gemm((64, 64, 64), 12, 2),
+        gemm((128, 128, 64), 5, 4, registers=232),
+        gemm((64, 64, 64), 12, 4),
+    )

@@ -12,13 +12,22 @@ SOME_0 = frozenset(("sm_90",))
 
 
 def candidates(
-    arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
+    arch: str,
+    m: int,
+    n: int,
+    k: int,
+    sms: int,
+    align_a: int,
+    align_b: int,
+    align_c: int,
+    item_c: int,
+    time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 8
-    stores = m * n * 16
+    stores = m * n * (item_c * 2)
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     # 0: one chain, from what is there, on tensor cores
     if (

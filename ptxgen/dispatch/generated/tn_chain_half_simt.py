@@ -10,13 +10,22 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
+    arch: str,
+    m: int,
+    n: int,
+    k: int,
+    sms: int,
+    align_a: int,
+    align_b: int,
+    align_c: int,
+    item_c: int,
+    time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
     operands = (m + n) * k * 2
-    stores = m * n * 8
+    stores = m * n * (item_c * 2)
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     # 0: everything else: any size, alignment and plan
     if chunks <= 1:

@@ -1,0 +1,113 @@
+"""The wgmma_chain family: weight gradients whose chains begin with what C holds, on Hopper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ptxgen.expr import Expr
+from ptxgen.numerics.contract import ITEMSIZE, M, N
+from ptxgen.spec.abi import Abi, MapBox, Param, ptr
+from ptxgen.spec.base import Expect, check
+from ptxgen.spec.gemm import ALIGN_C, ITEM_C, LDC, MEANINGS, matrix
+from ptxgen.spec.wgmma import PANEL, WARPGROUP, WgmmaSpec
+
+
+@dataclass(frozen=True)
+class ChainSpec(WgmmaSpec):
+    """A wgmma kernel that reads and writes C through a buffer of a whole tile, by the copy engine.
+
+    Both happen while another tile is multiplied. ``item``: bytes of an element of C. The producer's
+    warpgroup has a warp for each consumer that moves its pieces of C: 64 rows of 128 bytes.
+    """
+
+    split: str = "onto"
+    item: int = 2
+
+    family: ClassVar[str] = "wgmma_chain"
+    template: ClassVar[str] = "wgmma/chain.cu.j2"
+    splits: ClassVar[tuple[str, ...]] = ("onto",)
+    meanings: ClassVar[Mapping[str, str]] = {
+        **MEANINGS,
+        "item": "bytes of an element of the result, which goes through shared memory",
+    }
+
+    def __post_init__(self) -> None:
+        name = self.name
+        check(self.item in (2, 4), name, "item", self.item, "2 or 4")
+        columns = self.piece_columns
+        check(self.bn % columns == 0, name, "columns of a piece divide bn", columns, self.bn)
+        super().__post_init__()
+
+    # -- derived --------------------------------------------------------------
+    @property
+    def multiplier(self) -> str:
+        return "wgmma"
+
+    @property
+    def label(self) -> str:
+        result = self.dtype if self.item == 2 else "f32"
+        return f"{super().label}_{result}"
+
+    @property
+    def result(self) -> int:
+        return self.item
+
+    @property
+    def batched(self) -> bool:
+        return False
+
+    @property
+    def threads(self) -> int:
+        return (self.consumers + 1) * WARPGROUP
+
+    @property
+    def piece_columns(self) -> int:
+        """Columns of a piece of C."""
+        return PANEL // self.item
+
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes of a piece of C."""
+        return 64 * PANEL
+
+    @property
+    def pieces(self) -> int:
+        """Pieces of a tile."""
+        return self.bm * self.bn * self.item // self.piece_bytes
+
+    @property
+    def barriers_offset(self) -> int:
+        """Where the mbarriers lie in shared memory: behind the ring and a tile of C."""
+        return self.stages * self.stage_bytes + self.pieces * self.piece_bytes
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.barriers_offset + 2 * 8 * (self.stages + self.pieces)
+
+    @property
+    def abi(self) -> Abi:
+        item = ITEMSIZE[self.dtype]
+        box = MapBox("c", (N, M), (LDC,), self.item, self.piece_columns, 64, swizzle=PANEL)
+        return Abi(
+            (
+                ptr("a", "const Element*"),
+                ptr("b", "const Element*"),
+                ptr("c", "void*"),
+                *(Param(name, "u32") for name in ("m", "n", "k", "flags")),
+                *(matrix(x.name, self.layout, x.box, item, x.swizzle) for x in (self.a, self.b)),
+                Param("map_c", "map", "const __grid_constant__ TensorMap", box),
+            )
+        )
+
+    @property
+    def requires(self) -> Expr:
+        return super().requires & (ALIGN_C >= PANEL // 8) & ITEM_C.eq(self.item)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (Expect("cp.async.bulk.commit_group"), *super().expects)
+
+    def describe(self) -> tuple[str, ...]:
+        return (*super().describe(), f"C in {self.item} bytes, {self.pieces} pieces of a tile")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from ml_dtypes import bfloat16
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.build.render import render
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.rowops import CALLED, TABLE, formula
@@ -290,6 +292,17 @@ def test_ctas_walk_over_rows_in_shared_memory(route, name):
     pairs = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
     for one, other in pairs:
         same_bits(one, other, seed=SEED, spec=kernel.name, what=f"{name} {m} x {n}")
+
+
+@pytest.mark.parametrize("n", [3, 9, 1031])
+def test_no_word_is_copied_that_a_row_has_not_all_of(n):
+    """Rows that begin and end at any bytes, the last at the end of its memory."""
+    kernel = next(r.kernels[0] for r in STAGED if not r.kernels[0].vector)
+    copies = re.findall(r"cp\.async\.c[ag][^;]*;", render(kernel))
+    assert copies and not [c for c in copies if not c.endswith("], 16;")]
+    base = np.random.default_rng(SEED).standard_normal(8 * (n + 13)).astype(bfloat16)
+    x = np.lib.stride_tricks.as_strided(base[-7 * (n + 13) - n :], (8, n), (2 * (n + 13), 2))
+    check("softmax", [x], kernel.name)
 
 
 def test_long_rows_of_bytes_off_16():

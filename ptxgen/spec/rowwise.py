@@ -387,9 +387,10 @@ def reads(variant: str) -> int:
     return sum(sizes) if fits else READ_MAX
 
 
-PARTS = ("held", "cluster", "staged", "streamed", "branches", "combine", "finish", "lane", "lanes")
+STAGED = ("staged", "shared")
 SPLIT = ("branches", "combine", "finish")
 DOWN = ("lane", "lanes")
+PARTS = ("held", "cluster", *STAGED, "streamed", *SPLIT, *DOWN)
 
 
 @dataclass(frozen=True)
@@ -399,7 +400,8 @@ class RowSpec(KernelSpec):
     ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
     (``ctas`` CTAs have one so, and tell each other their leaves' sums), "staged" (as "held", but
     CTAs walk over rows, and copy the next one to shared memory while they compute; ``buffers``
-    rows of ``read`` bytes an element find room there) or "streamed" (a CTA has a
+    rows of ``read`` bytes an element find room there), "shared" (so, but what is computed with
+    stays in shared memory, and registers are left for other CTAs) or "streamed" (a CTA has a
     row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
     several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
     "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
@@ -460,7 +462,7 @@ class RowSpec(KernelSpec):
         alone = self.warps == self.leaves == self.ctas == 1 and self.part == "held"
         check(alone or not short, name, "warps of a short row", self.warps, 1)
         check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
-        staged = self.part == "staged"
+        staged = self.part in STAGED
         walks = staged or self.part == "lane"
         check(self.persistent or not walks, name, "persistent", self.persistent, True)
         check(self.buffers in (1, 2, 3, 4), name, "buffers", self.buffers, (1, 2, 3, 4))
@@ -508,7 +510,7 @@ class RowSpec(KernelSpec):
     def shared_bytes(self) -> int:
         if self.part == "lane" and self.vector:
             return self.buffers * self.warps * self.read * LEAF
-        if self.part != "staged":
+        if self.part not in STAGED:
             return 0
         return self.buffers * self.warps * self.read * (self.leaves * LEAF + 16)
 
@@ -577,7 +579,7 @@ class RowSpec(KernelSpec):
                 "HANDED": HANDED,
                 "WIDEST": max((BYTES[o.dtype] for o in self.plan.element_outputs), default=0),
                 "PACKED": PACKED,
-                "packs": lambda r: (self.vector or self.part == "staged") and r.packed is not None,
+                "packs": lambda r: (self.vector or self.part in STAGED) and r.packed is not None,
                 "halves": _halves,
             }
         )
@@ -611,9 +613,9 @@ class RowSpec(KernelSpec):
         found = []
         if self.vector and self.part not in ("combine", "lanes"):
             found.append(VECTOR.eq(1))
-        if self.part in ("held", "cluster", "staged", "lane"):
+        if self.part in ("held", "cluster", *STAGED, "lane"):
             found.append(COLS <= self.capacity)
-        if self.part in ("staged", "lane"):
+        if self.part in (*STAGED, "lane"):
             found.append(READ <= self.read)
         if self.part in DOWN:
             found.append(DOWN_SPACE.within)
@@ -629,7 +631,7 @@ class RowSpec(KernelSpec):
         found = [("blockIdx.x * ROWS + warp, row + gridDim.x", ROWS + self.grid * self.rows)]
         if self.part in DOWN:
             found = [("a row of a leaf, and beyond", ROWS + 2 * LEAF), ("blockIdx.x", self.grid)]
-        held = self.part in ("held", "cluster", "staged", "lane")
+        held = self.part in ("held", "cluster", *STAGED, "lane")
         chunk = self.capacity if held else BRANCH * LEAF
         found.append(("first element of a chunk, and all of it", COLS + 2 * chunk))
         return tuple((text, value, INDEX_MAX) for text, value in found)

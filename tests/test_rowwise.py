@@ -340,6 +340,20 @@ def test_what_bad_input_gets(wrong, error, text):
         wrong(np.ones((2, 8), np.float32))
 
 
+def test_sums_down_rows_have_limits():
+    x = np.zeros((2, 8200), bfloat16)
+    with pytest.raises(ShapeError, match="N=8200: takes rows of at most 8192 elements"):
+        call("rms_norm_gradients", [x, x, None])
+    x = x.astype(np.float32)
+    with pytest.raises(DtypeError, match="dy has dtype float32; takes bfloat16 or float16"):
+        call("rms_norm_gradients", [x, x, None])
+    with ptxgen.use_device(device()):  # of no rows
+        zeros = run("layer_norm_gradients")(
+            *[np.zeros((0, 8), bfloat16)] * 2, *[None] * 5, (1e-5,) + (None,) * 2
+        )
+    assert [z.shape for z in zeros] == [(0, 8), (8,), (8,)] and not zeros[1].any()
+
+
 def test_formulas_are_cut_at_their_reductions():
     plan = Plan(formula(SOFTMAX), keep=True)
     assert [[r.node.data for r in s.reductions] for s in plan.stages] == [["max"], ["sum"]]

@@ -403,7 +403,7 @@ class RowSpec(KernelSpec):
     rows of ``read`` bytes an element find room there), "shared" (so, but what is computed with
     stays in shared memory, and registers are left for other CTAs) or "streamed" (a CTA has a
     row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
-    several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
+    several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's or cluster's each),
     "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
     written). Where results are sums down rows, a CTA has the rows of a lane of the contract's, one
     after the other, and leaves their sums in memory: "lane" (each row in registers; ``buffers``
@@ -461,7 +461,8 @@ class RowSpec(KernelSpec):
         short = self.lanes < LANES or self.pieces < LEAF // (LANES * GROUP)
         alone = self.warps == self.leaves == self.ctas == 1 and self.part == "held"
         check(alone or not short, name, "warps of a short row", self.warps, 1)
-        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
+        several = self.part == "branches" or (self.part == "cluster") == (self.ctas > 1)
+        check(several, name, "CTAs of a row", self.ctas, 1)
         staged = self.part in STAGED
         walks = staged or self.part == "lane"
         check(self.persistent or not walks, name, "persistent", self.persistent, True)
@@ -472,8 +473,8 @@ class RowSpec(KernelSpec):
         check(downs <= DOWNS, name, "sums down rows", downs, DOWNS)
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         branch = self.part in ("streamed", "branches", "finish")
-        whole = not branch or self.warps * self.leaves == BRANCH
-        check(whole, name, "leaves at a time", self.warps * self.leaves, BRANCH)
+        together = self.warps * self.leaves * self.ctas
+        check(not branch or together == BRANCH, name, "leaves at a time", together, BRANCH)
 
     @property
     def dtype(self) -> str:
@@ -489,7 +490,7 @@ class RowSpec(KernelSpec):
     def min_arch(self) -> str:
         """See :attr:`KernelSpec.min_arch`."""
         room = self.shared_bytes <= ARCHITECTURES["sm_80"].shared_per_cta
-        return "sm_80" if room and self.part != "cluster" else "sm_90"
+        return "sm_80" if room and self.ctas == 1 else "sm_90"
 
     def of(self, dtype: Hashable) -> Self:
         """The same kernel for another variant."""
@@ -603,7 +604,7 @@ class RowSpec(KernelSpec):
         if self.persistent:
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
         if self.part in ("branches", "finish"):
-            return ROWS * BRANCHES
+            return ROWS * BRANCHES if self.ctas == 1 else ROWS * BRANCHES * self.ctas
         if self.rows > 1:
             return ceil_div(ROWS, self.rows)
         return ROWS if self.ctas == 1 else ROWS * self.ctas

@@ -403,7 +403,7 @@ class RowSpec(KernelSpec):
     rows of ``read`` bytes an element find room there), "shared" (so, but what is computed with
     stays in shared memory, and registers are left for other CTAs) or "streamed" (a CTA has a
     row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
-    several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's or cluster's each),
+    several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
     "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
     written). Where results are sums down rows, a CTA has the rows of a lane of the contract's, one
     after the other, and leaves their sums in memory: "lane" (each row in registers; ``buffers``

@@ -30,7 +30,7 @@ def candidates(
         choice = Choice(
             1,
             (
-                "rows_rms_norm_gradients_bf16_lane_128x32_ec8161",
+                "rows_rms_norm_gradients_bf16_lane_128x32_c68b6f",
                 "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5",
             ), (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),
         )

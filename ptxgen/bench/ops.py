@@ -109,12 +109,12 @@ def _trained(norm: str, m: int, n: int) -> OpCase:
         stock = getattr(torch.nn.functional, norm)
 
         def both(norm: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda dy, *given: torch.autograd.grad(norm(*given), given, dy)
+            return lambda dy, *given: torch.autograd.grad(norm(*given, eps=1e-6), given, dy)
 
         return Work(
             (_random(torch, m, n), *given),
             both(getattr(ptxgen.torch, norm)),
-            both(lambda x, *vectors: stock(x, (n,), *vectors, eps=1e-6)),
+            both(lambda x, *vectors, eps: stock(x, (n,), *vectors, eps=eps)),
             compiled=False,
         )
 

@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ptxgen.numerics.rowwise import GROUP
 from ptxgen.spec.rowwise import DOWN_COLS, DOWN_ELEMENTS
 
-DOWN_ROWS = 3072
-"""Rows from which on gradients by weights are made along with those by rows."""
+DOWN_ROWS, DOWN_LEAST = 3072, 2048
+"""Rows, and elements of each, from which on gradients by weights are made along with those by
+rows."""
 Gradients = Callable[..., tuple[Any, ...]]
 Several = tuple[Any, ...]
 
@@ -129,7 +131,8 @@ def _together(x: Any, *vectors: Any) -> bool:
     width = x.shape[-1]
     rows = x.numel() // max(width, 1)
     alike = x.element_size() == 2 and all(v is None or v.dtype == x.dtype for v in vectors)
-    return alike and rows >= DOWN_ROWS and width <= DOWN_COLS and rows * width <= DOWN_ELEMENTS
+    many = rows >= DOWN_ROWS and rows * width <= DOWN_ELEMENTS
+    return alike and many and DOWN_LEAST <= width <= DOWN_COLS and width % GROUP == 0
 
 
 def _layer_norm(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Several:

@@ -387,10 +387,9 @@ def reads(variant: str) -> int:
     return sum(sizes) if fits else READ_MAX
 
 
-STAGED = ("staged", "shared")
 SPLIT = ("branches", "combine", "finish")
 DOWN = ("lane", "lanes")
-PARTS = ("held", "cluster", *STAGED, "streamed", *SPLIT, *DOWN)
+PARTS = ("held", "cluster", "staged", "streamed", *SPLIT, *DOWN)
 
 
 @dataclass(frozen=True)
@@ -400,8 +399,7 @@ class RowSpec(KernelSpec):
     ``part``: "held" (``warps`` warps have a row, whose elements stay in registers), "cluster"
     (``ctas`` CTAs have one so, and tell each other their leaves' sums), "staged" (as "held", but
     CTAs walk over rows, and copy the next one to shared memory while they compute; ``buffers``
-    rows of ``read`` bytes an element find room there), "shared" (so, but what is computed with
-    stays in shared memory, and registers are left for other CTAs) or "streamed" (a CTA has a
+    rows of ``read`` bytes an element find room there) or "streamed" (a CTA has a
     row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
     several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
     "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
@@ -461,9 +459,8 @@ class RowSpec(KernelSpec):
         short = self.lanes < LANES or self.pieces < LEAF // (LANES * GROUP)
         alone = self.warps == self.leaves == self.ctas == 1 and self.part == "held"
         check(alone or not short, name, "warps of a short row", self.warps, 1)
-        several = self.part == "branches" or (self.part == "cluster") == (self.ctas > 1)
-        check(several, name, "CTAs of a row", self.ctas, 1)
-        staged = self.part in STAGED
+        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
+        staged = self.part == "staged"
         walks = staged or self.part == "lane"
         check(self.persistent or not walks, name, "persistent", self.persistent, True)
         check(self.buffers in (1, 2, 3, 4), name, "buffers", self.buffers, (1, 2, 3, 4))
@@ -473,8 +470,8 @@ class RowSpec(KernelSpec):
         check(downs <= DOWNS, name, "sums down rows", downs, DOWNS)
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         branch = self.part in ("streamed", "branches", "finish")
-        together = self.warps * self.leaves * self.ctas
-        check(not branch or together == BRANCH, name, "leaves at a time", together, BRANCH)
+        whole = not branch or self.warps * self.leaves == BRANCH
+        check(whole, name, "leaves at a time", self.warps * self.leaves, BRANCH)
 
     @property
     def dtype(self) -> str:
@@ -490,7 +487,7 @@ class RowSpec(KernelSpec):
     def min_arch(self) -> str:
         """See :attr:`KernelSpec.min_arch`."""
         room = self.shared_bytes <= ARCHITECTURES["sm_80"].shared_per_cta
-        return "sm_80" if room and self.ctas == 1 else "sm_90"
+        return "sm_80" if room and self.part != "cluster" else "sm_90"
 
     def of(self, dtype: Hashable) -> Self:
         """The same kernel for another variant."""
@@ -511,7 +508,7 @@ class RowSpec(KernelSpec):
     def shared_bytes(self) -> int:
         if self.part == "lane" and self.vector:
             return self.buffers * self.warps * self.read * LEAF
-        if self.part not in STAGED:
+        if self.part != "staged":
             return 0
         return self.buffers * self.warps * self.read * (self.leaves * LEAF + 16)
 
@@ -580,7 +577,7 @@ class RowSpec(KernelSpec):
                 "HANDED": HANDED,
                 "WIDEST": max((BYTES[o.dtype] for o in self.plan.element_outputs), default=0),
                 "PACKED": PACKED,
-                "packs": lambda r: (self.vector or self.part in STAGED) and r.packed is not None,
+                "packs": lambda r: (self.vector or self.part == "staged") and r.packed is not None,
                 "halves": _halves,
             }
         )
@@ -604,7 +601,7 @@ class RowSpec(KernelSpec):
         if self.persistent:
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
         if self.part in ("branches", "finish"):
-            return ROWS * BRANCHES if self.ctas == 1 else ROWS * BRANCHES * self.ctas
+            return ROWS * BRANCHES
         if self.rows > 1:
             return ceil_div(ROWS, self.rows)
         return ROWS if self.ctas == 1 else ROWS * self.ctas
@@ -614,9 +611,9 @@ class RowSpec(KernelSpec):
         found = []
         if self.vector and self.part not in ("combine", "lanes"):
             found.append(VECTOR.eq(1))
-        if self.part in ("held", "cluster", *STAGED, "lane"):
+        if self.part in ("held", "cluster", "staged", "lane"):
             found.append(COLS <= self.capacity)
-        if self.part in (*STAGED, "lane"):
+        if self.part in ("staged", "lane"):
             found.append(READ <= self.read)
         if self.part in DOWN:
             found.append(DOWN_SPACE.within)
@@ -632,7 +629,7 @@ class RowSpec(KernelSpec):
         found = [("blockIdx.x * ROWS + warp, row + gridDim.x", ROWS + self.grid * self.rows)]
         if self.part in DOWN:
             found = [("a row of a leaf, and beyond", ROWS + 2 * LEAF), ("blockIdx.x", self.grid)]
-        held = self.part in ("held", "cluster", *STAGED, "lane")
+        held = self.part in ("held", "cluster", "staged", "lane")
         chunk = self.capacity if held else BRANCH * LEAF
         found.append(("first element of a chunk, and all of it", COLS + 2 * chunk))
         return tuple((text, value, INDEX_MAX) for text, value in found)

@@ -98,9 +98,9 @@ def _rows() -> RouteTable:
 def _down() -> RouteTable:
     """A CTA has 32 rows, so that what is added down them stays in registers."""
     shown = SHOWN_DOWN[0]
-    lane = RowSpec("lane", 2, read=4, buffers=3, persistent=True, per_sm=4, variant=shown)
+    lane = RowSpec("lane", 2, read=4, buffers=2, persistent=True, per_sm=4, variant=shown)
     lanes = RowSpec("lanes", 8, variant=shown)
-    held = lane, replace(lane, warps=4, buffers=4, per_sm=2), replace(lane, warps=8, per_sm=2)
+    held = lane, replace(lane, warps=4, per_sm=2), replace(lane, warps=8, per_sm=2)
     odd = replace(held[-1], vector=False, buffers=1, per_sm=1)
     return RouteTable(
         DOWN_SPACE,

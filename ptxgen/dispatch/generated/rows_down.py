@@ -19,7 +19,7 @@ def candidates(
         choice = Choice(
             0,
             (
-                "rows_rms_norm_gradients_bf16_lane_64x32_57c7a8",
+                "rows_rms_norm_gradients_bf16_lane_64x32_53f2b2",
                 "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5",
             ), (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),
         )
@@ -30,7 +30,7 @@ def candidates(
         choice = Choice(
             1,
             (
-                "rows_rms_norm_gradients_bf16_lane_128x32_c68b6f",
+                "rows_rms_norm_gradients_bf16_lane_128x32_4949ad",
                 "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5",
             ), (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),
         )
@@ -41,7 +41,7 @@ def candidates(
         choice = Choice(
             2,
             (
-                "rows_rms_norm_gradients_bf16_lane_256x32_288210",
+                "rows_rms_norm_gradients_bf16_lane_256x32_ef664d",
                 "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5",
             ), (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),
         )

@@ -25,6 +25,8 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.numerics import rows as numerics
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
+from ptxgen.ops.rowwise import run as run_rows
+from ptxgen.reference.rowops import compute
 from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.columns import ColumnsSpec
@@ -34,7 +36,7 @@ from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
 from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.rows import LogSumExpSpec
-from ptxgen.spec.rowwise import RowSpec
+from ptxgen.spec.rowwise import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
 from ptxgen.spec.select import DrawSpec, SampleSpec, SelectSpec
 from ptxgen.tiles import SPECS, TABLES
@@ -277,6 +279,8 @@ def check_rowwise(name: str, shape: tuple[int, int], kind: str, device: Any) -> 
 
 def rowwise(name: str) -> list[Check]:
     """Rows around the end of what a lane, a warp and a kernel has; more rows than a CTA's."""
+    if SPECS[name].part in DOWN:
+        return down(name)
     routes = [r for r in TABLES["rows",].routes if name in r.names]
     spec, route = SPECS[name], routes[-1]  # of routes in several steps: all of them
     split = len(route.kernels) > 1
@@ -291,6 +295,29 @@ def rowwise(name: str) -> list[Check]:
     return [
         functools.partial(check_rowwise, route.name, shape, kinds[i % len(kinds)])
         for i, shape in enumerate(shapes)
+    ]
+
+
+def check_down(name: str, shape: tuple[int, int], kind: str, device: Any) -> None:
+    """Gradients of a norm, some of which are sums down rows."""
+    rng = np.random.default_rng([SEED, *shape])
+    given = [operand(rng, s, kind, "bf16") for s in (shape, shape, (1, shape[1]))]
+    given[2] = given[2][0]
+    with ptxgen.use_device(device):
+        got = run_rows("rms_norm_gradients")(*given, None, None, None, (1e-6, None, name))
+    for one, other in zip(got, compute("rms_norm_gradients", *given), strict=True):
+        same_bits(one, other, seed=SEED, spec=name, what=f"{shape} {kind}")
+
+
+def down(name: str) -> list[Check]:
+    """Lanes without rows and with some, two leaves of rows; rows of one warp and of all."""
+    route = next(r for r in TABLES["rows", "down"].routes if name in r.names)
+    vector = route.main.vector
+    most = min(route.main.capacity, 1024 * 3)
+    shapes = [(11, most if vector else most - 3), (1034, 24 if vector else 13), (0, 8)]
+    return [
+        functools.partial(check_down, route.name, shape, kind)
+        for shape, kind in zip(shapes, ("special", "normal", "normal"), strict=True)
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from ml_dtypes import bfloat16
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.build.render import render
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.rowops import CALLED, TABLE, formula
@@ -292,6 +294,17 @@ def test_ctas_walk_over_rows_in_shared_memory(route, name):
         same_bits(one, other, seed=SEED, spec=kernel.name, what=f"{name} {m} x {n}")
 
 
+@pytest.mark.parametrize("n", [3, 9, 1031])
+def test_no_word_is_copied_that_a_row_has_not_all_of(n):
+    """Rows that begin and end at any bytes, the last at the end of its memory."""
+    kernel = next(r.kernels[0] for r in STAGED if not r.kernels[0].vector)
+    copies = re.findall(r"cp\.async\.c[ag][^;]*;", render(kernel))
+    assert copies and not [c for c in copies if not c.endswith("], 16;")]
+    base = np.random.default_rng(SEED).standard_normal(8 * (n + 13)).astype(bfloat16)
+    x = np.lib.stride_tricks.as_strided(base[-7 * (n + 13) - n :], (8, n), (2 * (n + 13), 2))
+    check("softmax", [x], kernel.name)
+
+
 def test_long_rows_of_bytes_off_16():
     x = np.random.default_rng(SEED).random((2, 5001)) < 0.5
     with ptxgen.use_device(device()):
@@ -325,6 +338,20 @@ def test_long_rows_of_bytes_off_16():
 def test_what_bad_input_gets(wrong, error, text):
     with ptxgen.use_device(device()), pytest.raises(error, match=text):
         wrong(np.ones((2, 8), np.float32))
+
+
+def test_sums_down_rows_have_limits():
+    x = np.zeros((2, 8200), bfloat16)
+    with pytest.raises(ShapeError, match="N=8200: takes rows of at most 8192 elements"):
+        call("rms_norm_gradients", [x, x, None])
+    x = x.astype(np.float32)
+    with pytest.raises(DtypeError, match="dy has dtype float32; takes bfloat16 or float16"):
+        call("rms_norm_gradients", [x, x, None])
+    with ptxgen.use_device(device()):  # of no rows
+        zeros = run("layer_norm_gradients")(
+            *[np.zeros((0, 8), bfloat16)] * 2, *[None] * 5, (1e-5,) + (None,) * 2
+        )
+    assert [z.shape for z in zeros] == [(0, 8), (8,), (8,)] and not zeros[1].any()
 
 
 def test_formulas_are_cut_at_their_reductions():

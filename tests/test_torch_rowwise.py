@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 import ptxgen  # noqa: E402
 import ptxgen.torch as ours  # noqa: E402
 from ptxgen.errors import GradError, ShapeError  # noqa: E402
+from ptxgen.ops import rowgradients  # noqa: E402
 from ptxgen.reference.rowops import compute  # noqa: E402
 from ptxgen.torch.generic import named  # noqa: E402
 
@@ -49,6 +50,30 @@ def test_gradients_of_norms():
     dx, _, db = torch.autograd.grad(ours.layer_norm(x, w, b), (x, w, b), dy.detach())
     same(dx, compute("layer_norm_backward", *given)[0])
     same(db, compute("sum", np.ascontiguousarray(given[0].T)))
+
+
+@pytest.mark.parametrize("norm", [ours.rms_norm, ours.layer_norm])
+def test_gradients_by_rows_and_weights_in_one_pass(norm, monkeypatch):
+    """Bits are those of two passes, one of which goes down the columns."""
+    asked = []
+
+    def noted(name, *tensors, **options):
+        asked.append(name)
+        return call(name, *tensors, **options)
+
+    call = rowgradients._call
+    monkeypatch.setattr(rowgradients, "_call", noted)
+    vectors = 1 if norm is ours.rms_norm else 2
+    given = [torch.randn(s).bfloat16().requires_grad_() for s in ((2, 37, 40), *[(40,)] * vectors)]
+    dy = torch.randn(2, 37, 40).bfloat16()
+    found = []
+    monkeypatch.setattr(rowgradients, "DOWN_LEAST", 40)
+    for least in (75, 74):
+        monkeypatch.setitem(rowgradients.DOWN_ROWS, norm.__name__, least)
+        found.append(torch.autograd.grad(norm(*given), given, dy))
+    assert [name.rpartition("_")[2] for name in asked] == ["backward", "wgrad", "gradients"]
+    for one, other in zip(*found, strict=True):
+        assert one.dtype is torch.bfloat16 and torch.equal(one, other)
 
 
 def test_a_residual_takes_part_in_both_results():

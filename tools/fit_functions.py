@@ -61,6 +61,17 @@ def fit_odd(
     return fit_f32(square, target, square * x / function(x), degree)
 
 
+def fit_odds(high: float, degree: int) -> tuple[list[float], float]:
+    """``log2(P(-x) / P(x)) / x`` in ``x**2``, P the normal probability; the error of ``P(-x)``, of
+    which 2**-8 of itself is as bad as 2**-16.
+    """
+    square = chebyshev_grid(0, high * high, POINTS)
+    x = np.sqrt(square)
+    below, above = (np.array([math.erfc(s * e * SQRT_HALF) for e in x]) for s in (1, -1))
+    odds = np.log2(below / above)
+    return fit_f32(square, odds / x, LN2 * x / (1 + 2**-8 * 2**-odds), degree)
+
+
 def main() -> None:
     """Print the constants."""
     r = chebyshev_grid(-0.5, 0.5, POINTS)
@@ -90,6 +101,7 @@ def main() -> None:
     x = chebyshev_grid(1, 3.95, POINTS)
     erfc = np.array([math.erfc(each) for each in x])
     show("ERFC", fit_f32(x, np.log(erfc), erfc, 6))
+    show("GELU_ODDS", fit_odds(6.25, 9))
 
 
 if __name__ == "__main__":

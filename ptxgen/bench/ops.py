@@ -98,26 +98,27 @@ def _normed(name: str, m: int, n: int, bias: bool) -> OpCase:
     return OpCase(name, f"{m}x{n}", 4 * m * n, make)
 
 
-def _trained(name: str, m: int, n: int) -> OpCase:
-    """Forward and backward, with gradients by x and the weight."""
+def _trained(norm: str, m: int, n: int) -> OpCase:
+    """Forward and backward, with gradients by x, the weight, and of a layer norm the bias."""
 
     def make(torch: Any) -> Work:
         import ptxgen.torch
 
-        x, w = _random(torch, m, n).requires_grad_(), _random(torch, n).requires_grad_()
-        dy = _random(torch, m, n)
+        shapes = (m, n), (n,), *([(n,)] if norm == "layer_norm" else [])
+        given = [_random(torch, *shape).requires_grad_() for shape in shapes]
+        stock = getattr(torch.nn.functional, norm)
 
         def both(norm: Callable[..., Any]) -> Callable[..., Any]:
-            return lambda x, w, dy: torch.autograd.grad(norm(x, w), (x, w), dy)
+            return lambda dy, *given: torch.autograd.grad(norm(*given, eps=1e-6), given, dy)
 
         return Work(
-            (x, w, dy),
-            both(ptxgen.torch.rms_norm),
-            both(lambda x, w: torch.nn.functional.rms_norm(x, (n,), w, 1e-6)),
+            (_random(torch, m, n), *given),
+            both(getattr(ptxgen.torch, norm)),
+            both(lambda x, *vectors, eps: stock(x, (n,), *vectors, eps=eps)),
             compiled=False,
         )
 
-    return OpCase(name, f"{m}x{n}", 2 * m * n * 5, make)
+    return OpCase(f"{norm} + backward", f"{m}x{n}", 2 * m * n * 5, make)
 
 
 def _loss(m: int, n: int) -> OpCase:
@@ -227,19 +228,16 @@ def cases() -> list[OpCase]:
             softmax(m, n)
             for m, n in ((16, 4096), (8192, 4096), (8192, 8192), (4096, 32000), (4096, 50257))
         ),
-        _rows(
-            "log_softmax",
-            4096,
-            32000,
-            ptxgen.log_softmax,
-            lambda torch, x: torch.log_softmax(x, -1),
+        *(
+            _rows("log_softmax", m, n, ptxgen.log_softmax, lambda t, x: t.log_softmax(x, -1))
+            for m, n in ((4096, 32000), (4096, 50257))
         ),
         _loss(4096, 32000),
         total(8192, 8192, 1),
         total(8192, 8192, 0),
         _rows("sum of all", 8192, 8192, ptxgen.sum, lambda torch, x: x.sum(), files=1),
         _rows("argmax", 4096, 32000, _argmax, lambda torch, x: x.argmax(-1), files=1),
-        _trained("rms_norm + backward", 8192, 4096),
+        *(_trained(norm, 8192, 4096) for norm in ("rms_norm", "layer_norm")),
         *_indexed(128256, 4096, 8192),
         *(
             _rows("cumsum", m, n, ptxgen.cumsum, lambda torch, x: x.cumsum(-1))
@@ -254,7 +252,7 @@ def cases() -> list[OpCase]:
                 lambda torch, x, k=k: x.topk(k).values,
                 files=1,
             )
-            for m, n, k in ((64, 128256, 50), (8192, 64, 8))
+            for m, n, k in ((64, 128256, 50), (64, 128256, 1024), (8192, 64, 8))
         ),
         _rows("sample", 64, 128256, ptxgen.sample, lambda torch, x: x.argmax(-1), files=1),
         *(

@@ -54,6 +54,7 @@ def cases() -> list[OpCase]:
 
     return [
         *(_case("swiglu", (s, s), 3, f.swiglu, gated) for s in (large, (256, 14336), small)),
+        _case("gelu", (large,), 2, f.gelu, lambda torch, x: torch.nn.functional.gelu(x)),
         _case("bias + gelu_tanh", (large, large[1:]), 2, _biased, biased),
         _case("add", (large, large), 3, f.add, lambda torch, x, y: x + y),
         _case("add", (small, small), 3, f.add, lambda torch, x, y: x + y),

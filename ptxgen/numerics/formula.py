@@ -453,11 +453,16 @@ def read(name: str, dtype: str, kind: str = "element") -> Node:
 # -- formulas ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Output:
-    """A result: its name, the dtype it is written in, and its value."""
+    """A result: its name, the dtype it is written in, and its value.
+
+    ``down``: the result is the sum of what elements have down all rows, a number for each column,
+    in the order of contract ``rows/1``.
+    """
 
     name: str
     dtype: str
     node: Node
+    down: bool = False
 
     def __post_init__(self) -> None:
         if self.dtype not in STORED or STORED[self.dtype] != self.node.type:
@@ -467,7 +472,9 @@ class Output:
 
     @property
     def level(self) -> str:
-        """What it has a number for: a "row" or an "element"."""
+        """What it has a number for: a "row", an "element" or a "column"."""
+        if self.down:
+            return "column"
         return "row" if self.node.level == "row" else "element"
 
 
@@ -512,7 +519,8 @@ class Formula:
             lines += [f"{function}({type}):", *_lines([function.formula(type)[1]])]
         lines += _lines(o.node for o in self.outputs)
         names = {n: i for i, n in enumerate(self.nodes)}
-        lines += [f"{o.name}: {o.dtype} = v{names[o.node]}" for o in self.outputs]
+        for o in self.outputs:
+            lines.append(f"{o.name}: {o.dtype} = {'down ' if o.down else ''}v{names[o.node]}")
         return "\n".join(lines)
 
     @cached_property

@@ -819,12 +819,16 @@ the bounds hold for every f32, as the tests see."""
 
 
 def _gate_bounds(
-    x: Node, least: float, most: float, slope: Callable[[Node], Node | float]
+    x: Node,
+    least: float,
+    most: float,
+    slope: Callable[[Node], Node | float],
+    besides: float = LEAST,
 ) -> tuple[Node, Node]:
     """Bounds of ``x / (1 + 2**(x * slope(x)))``, one factor after the other.
 
-    Where the exponent is above 36 they have different signs, so it need not be known below
-    ``least``, where it is 39; above ``most`` the power is too small to be seen.
+    Where the power is above ``1 / besides`` they have different signs, so it need not be known
+    below ``least``, where it is eight times that; above ``most`` it is too small to be seen.
     """
     y = clamp(x, least, most)
     by = slope(y)
@@ -832,11 +836,31 @@ def _gate_bounds(
     r = fma(y, by, -(rounded - (F32.rounder + F32.bias)))
     power = from_bits(bits(rounded) << F32.places)
     probability = _reciprocal(fma(fma(_horner(r, EXP2_SHORT), r, 1), power, 1))
-    return x * fma(probability, 1 - DOUBT, -LEAST), x * fma(probability, 1 + DOUBT, LEAST)
+    return x * fma(probability, 1 - DOUBT, -besides), x * fma(probability, 1 + DOUBT, besides)
 
 
 def _silu_bounds(x: Node) -> tuple[Node, Node]:
     return _gate_bounds(x, -27.5, 80, lambda _: -math.log2(math.e))
+
+
+GELU_ODDS: tuple[float, ...] = (
+    _hex("-0x1.26aedap+1"),
+    _hex("-0x1.ad621ap-4"),
+    _hex("0x1.7c989ap-14"),
+    _hex("0x1.4eddc4p-13"),
+    _hex("-0x1.7240bcp-17"),
+    _hex("0x1.18d8c2p-22"),
+    _hex("0x1.45405ap-27"),
+    _hex("-0x1.d081f2p-31"),
+    _hex("0x1.90532cp-36"),
+    _hex("-0x1.f2e020p-43"),
+)
+"""Ascending coefficients of ``log2(P(-x) / P(x)) / x`` in ``x**2``, P the normal probability,
+|x| < 6.25: P(x) to 2**-21.3 of itself and 2**-29.3."""
+
+
+def _gelu_bounds(x: Node) -> tuple[Node, Node]:
+    return _gate_bounds(x, -6.25, 6.25, lambda y: _horner(y * y, GELU_ODDS), 2.0**-28)
 
 
 def _gelu_tanh_bounds(x: Node) -> tuple[Node, Node]:
@@ -850,7 +874,7 @@ def silu(x: Node) -> Node:
     return _gate("silu", x)
 
 
-@_function(_gelu_slope, _BOTH)
+@_function(_gelu_slope, _BOTH, bounds=_gelu_bounds)
 def gelu(x: Node) -> Node:
     """``x * (1 + erf(x / sqrt(2))) / 2``."""
     return _gate("gelu", x)

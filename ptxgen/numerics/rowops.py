@@ -64,7 +64,8 @@ class RowOp:
     """A line of the table.
 
     ``formula`` is called with nodes by name: ``arrays`` (name: kind) and ``numbers``, None for
-    those left out. ``results``: name to level and dtype: "" for that of the first array (which
+    those left out. ``results``: name to level ("column": elements' numbers are added down all rows)
+    and dtype: "" for that of the first array (which
     ``out_dtype`` may change to what is computed in), "wide" for what is computed in, "sum" for that
     of the first array, i64 if those are integers. ``dtypes``: which the first array may have;
     ``integers``: arrays of i64 or i32. ``empty``: whether rows of no elements have a result.
@@ -104,6 +105,11 @@ class RowOp:
             },
             over=self.over,
         )
+
+    @property
+    def down(self) -> bool:
+        """Whether there are sums down all rows among the results."""
+        return any(level == "column" for level, _ in self.results.values())
 
     @property
     def chooses(self) -> bool:
@@ -162,8 +168,12 @@ def formula(variant: str) -> Formula:
     for each, dtype in dtypes.items():
         nodes[each] = read(each, dtype, row.arrays.get(each, "scalar"))
     found = trace(row.formula, nodes)
-    named = zip(row.results, outputs.split(), found, strict=True)
-    return Formula(tuple(Output(n, d, _typed(node, d)) for n, d, node in named))
+    named = zip(row.results.items(), outputs.split(), found, strict=True)
+    return Formula(
+        tuple(
+            Output(n, d, _typed(node, d), level == "column") for (n, (level, _)), d, node in named
+        )
+    )
 
 
 def _typed(node: Node, dtype: str) -> Node:
@@ -382,6 +392,12 @@ def _rms_norm_backward(dy: Node, x: Node, weight: Node | None, eps: Node) -> tup
     return r * (g - x * c), r
 
 
+def _rms_norm_gradients(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
+    """By x and by the weight: what ``rms_norm_wgrad`` adds down columns."""
+    dx, r = _rms_norm_backward(dy, x, weight, eps)
+    return dx, dy * (x * r)
+
+
 def _moments(x: Node, eps: Node) -> tuple[Node, Node]:
     """The mean and what deviations are scaled by."""
     mean = _mean(x)
@@ -411,6 +427,14 @@ def _layer_norm_backward(
     d = x - mean
     c = (g * d).reduce("sum") / _count(x) * (r * r)
     return r * ((g - _mean(g)) - d * c), mean, r
+
+
+def _layer_norm_gradients(
+    dy: Node, x: Node, weight: Node | None, eps: Node
+) -> tuple[Node, Node, Node]:
+    """By x, the weight and the bias: what ``layer_norm_wgrad`` adds down columns."""
+    dx, mean, r = _layer_norm_backward(dy, x, weight, eps)
+    return dx, dy * ((x - mean) * r), dy
 
 
 def _group_norm_sums(dy: Node, x: Node, mean: Node, scale: Node) -> tuple[Node, Node]:
@@ -587,6 +611,24 @@ TABLE: dict[str, RowOp] = {
             _BACK | _MOMENTS,
             _EPS_LAYER,
             _WEIGHT,
+        ),
+        RowOp(
+            "rms_norm_gradients",
+            _rms_norm_gradients,
+            {"dy": "element", "x": "element", "weight": "column"},
+            _BACK | {"dweight": ("column", "")},
+            _EPS,
+            _WEIGHT,
+            dtypes=("bf16", "f16"),
+        ),
+        RowOp(
+            "layer_norm_gradients",
+            _layer_norm_gradients,
+            {"dy": "element", "x": "element", "weight": "column"},
+            _BACK | {"dweight": ("column", ""), "dbias": ("column", "")},
+            _EPS_LAYER,
+            _WEIGHT,
+            dtypes=("bf16", "f16"),
         ),
         RowOp("moments", _moments, results=_MOMENTS, numbers=_EPS_LAYER),
         RowOp(

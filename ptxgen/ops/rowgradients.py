@@ -10,6 +10,12 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ptxgen.numerics.rowwise import GROUP
+from ptxgen.spec.rowwise import DOWN_COLS, DOWN_ELEMENTS
+
+DOWN_ROWS, DOWN_LEAST = {"rms_norm": 3072, "layer_norm": 8192}, 2048
+"""Rows, and elements of each, from which on gradients by weights are made along with those by
+rows."""
 Gradients = Callable[..., tuple[Any, ...]]
 Several = tuple[Any, ...]
 
@@ -107,11 +113,26 @@ def _add_rms_norm(x: Several, y: Several, dy: Several, options: Any, needs: Any)
 
 def _of_rms_norm(x: Any, weight: Any, dy: Any, options: Any, by_weight: bool) -> Several:
     dy = dy.to(x.dtype)
+    if by_weight and _together("rms_norm", x, weight):
+        dx, dweight = _call("rms_norm_gradients", dy, x, weight, eps=options["eps"])
+        return dx, dweight
     dx, scale = _call("rms_norm_backward", dy, x, weight, eps=options["eps"])
     dweight = None
     if weight is not None and by_weight:
         dweight = _call("rms_norm_wgrad", dy, x, scale, out_dtype=_named(weight))
     return dx, dweight
+
+
+def _together(norm: str, x: Any, *vectors: Any) -> bool:
+    """Whether one pass makes the gradients by rows ``x`` and by all of ``vectors`` that there are.
+
+    The bits are those of two; it is worth it where rows are many, so that all SMs have some.
+    """
+    width = x.shape[-1]
+    rows = x.numel() // max(width, 1)
+    alike = x.element_size() == 2 and all(v is None or v.dtype == x.dtype for v in vectors)
+    many = rows >= DOWN_ROWS[norm] and rows * width <= DOWN_ELEMENTS
+    return alike and many and DOWN_LEAST <= width <= DOWN_COLS and width % GROUP == 0
 
 
 def _layer_norm(x: Several, y: Several, dy: Several, options: Any, needs: Any) -> Several:
@@ -130,6 +151,10 @@ def _of_layer_norm(
     x: Any, weight: Any, bias: Any, dy: Any, options: Any, needs: tuple[bool, ...]
 ) -> Several:
     dy = dy.to(x.dtype)
+    if any(needs) and _together("layer_norm", x, weight, bias):
+        dx, *others = _call("layer_norm_gradients", dy, x, weight, eps=options["eps"])
+        wanted = zip(others, (weight, bias), needs, strict=True)
+        return dx, *(d if need and v is not None else None for d, v, need in wanted)
     dx, mean, scale = _call("layer_norm_backward", dy, x, weight, eps=options["eps"])
     dweight: Any = None
     dbias: Any = None

@@ -10,16 +10,16 @@ from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.pointwise import FULL, NAMES
 from ptxgen.numerics.rowops import REAL, TABLE, RowOp, wanted_dtype
-from ptxgen.numerics.rowwise import GROUP
+from ptxgen.numerics.rowwise import GROUP, LANES, LEAF
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.rowgradients import GRADIENTS
 from ptxgen.ops.run import Caller, caller
 from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous, leading
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.spec import Problem
-from ptxgen.spec.rowwise import held, reads, way
+from ptxgen.spec.rowwise import DOWN_COLS, DOWN_MAX, held, reads, way
 from ptxgen.tiles.lazy import Lazy
-from ptxgen.tiles.rowwise import KEY
+from ptxgen.tiles.rowwise import DOWN, KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +157,20 @@ def _problem(
     vector: bool,
     told: tuple[tuple[str, int | float], ...],
 ) -> Problem:
-    values = (
-        ("ROWS", count),
-        ("COLS", max(width, 1)),  # kernels of one column serve none
-        ("VECTOR", int(vector)),
-        ("HELD", held(variant)),
-        ("READ", reads(variant)),
-        ("WAY", way(variant)),
-    )
-    pointers = (*row.arrays, *row.results)
-    return Problem(KEY, variant, values, told, pointers, f"{row.name} M={count} N={width}")
+    pointers, what = (*row.arrays, *row.results), f"{row.name} M={count} N={width}"
+    # kernels of one column serve rows of none
+    sizes = ("ROWS", count), ("COLS", max(width, 1)), ("VECTOR", int(vector))
+    read = ("READ", reads(variant))
+    if row.down:
+        if width > DOWN_COLS or -(-count // LEAF) * LANES * width > DOWN_MAX:
+            raise ShapeError(
+                f"{what}: takes rows of at most {DOWN_COLS} elements, and 2^29 of them in all: "
+                "partial sums are kept"
+            )
+        down = ("ROWS", max(count, 1)), *sizes[1:], read
+        return Problem(DOWN, variant, down, (*told, ("ROWS", count)), pointers, what)
+    values = (*sizes, ("HELD", held(variant)), read, ("WAY", way(variant)))
+    return Problem(KEY, variant, values, told, pointers, what)
 
 
 # -- the rows ---------------------------------------------------------------------------------

@@ -167,4 +167,10 @@ def results(
     """The results of ``formula``, in their dtypes, from arrays in theirs."""
     wide = {i.name: widened(inputs[i.name], i.dtype) for i in formula.inputs}
     found = evaluate([o.node for o in formula.outputs], wide, reduce, columns)
+    for i, output in enumerate(formula.outputs):
+        if output.down:
+            assert reduce is not None, "a sum down rows has the order of a row's"
+            full = np.broadcast_shapes(found[i].shape, *(x.shape for x in wide.values()))
+            rows = np.broadcast_to(found[i], full).reshape(-1, columns)
+            found[i] = reduce("sum", rows.T, output.node)[..., 0]
     return [stored(v, o.dtype) for v, o in zip(found, formula.outputs, strict=True)]

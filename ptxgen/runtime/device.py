@@ -22,8 +22,10 @@ from ptxgen.runtime.workspace import Workspace
 from ptxgen.spec import ARCHITECTURES
 from ptxgen.spec.effort import Rates
 
-DEFAULT_SHARED_LIMIT = 48 * 1024
-"""Dynamic shared memory, in bytes, that a kernel gets without asking (CUDA programming guide)."""
+DEFAULT_SHARED_LIMIT = 32 * 1024
+"""Dynamic shared memory, in bytes, that a kernel gets without asking: 48 KiB (CUDA programming
+guide) are for that and what it has of its own, which the device is not told.
+"""
 
 
 class Device(ABC):

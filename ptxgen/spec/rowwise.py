@@ -10,6 +10,7 @@
 ``WAY``            1 if there is one stage, and no result for elements; 0 if there
                    are more than two, or more reductions than are handed on
 ``LEAVES``         ceil(COLS / LEAF), of the contract; ``BRANCHES`` likewise
+``LANE_SUMS``      lanes of all leaves of columns, where results are sums down rows
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
@@ -50,6 +51,9 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
 BRANCHES, READ = var("BRANCHES"), var("READ")
 LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
+LANE_SUMS = var("LANE_SUMS")
+DOWNS = 2
+"""Sums down rows, at most, of 8 bytes each."""
 HANDED = 4
 """Reductions of a stage, at most, that kernels of several launches hand on: 8 bytes each."""
 HOLDS = (2, 4, 8, 16, 32)
@@ -70,6 +74,24 @@ SPACE = Space(
         ("SMS", Between(1, SMS_MAX)),
     ),
     derived=(("LEAVES", ceil_div(COLS, LEAF)), ("BRANCHES", ceil_div(COLS, LEAF * BRANCH))),
+)
+DOWN_COLS, DOWN_READ = 8 * LEAF, 4
+"""COLS and READ, at most, where results are sums down rows."""
+DOWN_MAX = WORKSPACE_MAX // (DOWNS * 8)
+"""LANE_SUMS * COLS, at most."""
+DOWN_ELEMENTS = (DOWN_MAX // LANES - DOWN_COLS) * LEAF
+"""Elements for which that holds, however many rows they are."""
+DOWN_SPACE = Space(
+    "rows by formula, with sums down them",
+    (
+        ("ROWS", SIZE),
+        ("COLS", Between(1, DOWN_COLS)),
+        ("VECTOR", OneOf((0, 1))),
+        ("READ", Between(1, DOWN_READ)),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    derived=(("LANE_SUMS", ceil_div(ROWS, LEAF) * LANES),),
+    within=LANE_SUMS * COLS <= DOWN_MAX,
 )
 
 BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "bool": 1}
@@ -142,6 +164,8 @@ class Stage:
 
     reductions: list[Reduction]
     outputs: list[Output]
+    downs: list[Output]
+    """What is added down rows."""
     reads: list[Input]
     body: list[str]
     after: list[str]
@@ -177,12 +201,14 @@ class Plan:
         self.scalars = [n.data for n in inputs if n.data.kind == "scalar"]
         self.element_outputs = [o for o in formula.outputs if o.level == "element"]
         self.row_outputs = [o for o in formula.outputs if o.level == "row"]
+        self.downs = [o for o in formula.outputs if o.level == "column"]
         self.kept: dict[Node, str] = {}
         self.names = dict(self._given())
         self.before = self._row_values(0)
         count = max((d for n, d in self.depth.items() if n.op == "reduce"), default=0)
         numbers = iter(range(1000))
-        roots = [self._roots(s) for s in range(count)] + [[o.node for o in self.element_outputs]]
+        written = [*self.element_outputs, *self.downs]
+        roots = [self._roots(s) for s in range(count)] + [[o.node for o in written]]
         self.stages: list[Stage] = []
         for s in range(count):
             nodes = [n for n in formula.nodes if n.op == "reduce" and self.depth[n] == s + 1]
@@ -193,9 +219,9 @@ class Plan:
                 self.names[each.node] = each.name
             stage.after = self._row_values(s + 1)
             self.stages.append(stage)
-        self.last = self._stage(roots[-1], [], []) if self.element_outputs else None
+        self.last = self._stage(roots[-1], [], []) if written else None
         if self.last:
-            self.last.outputs = self.element_outputs
+            self.last.outputs, self.last.downs = self.element_outputs, self.downs
 
     @property
     def all_stages(self) -> list[Stage]:
@@ -246,7 +272,7 @@ class Plan:
 
     def _stage(self, roots: list[Node], later: list[Node], reductions: list[Reduction]) -> Stage:
         stage = Stage()
-        stage.reductions, stage.outputs, stage.after = reductions, [], []
+        stage.reductions, stage.outputs, stage.downs, stage.after = reductions, [], [], []
         values = {**self.names, **{n: f"{at}_e" for n, at in self.kept.items()}}
         cone = _cone(roots, values)
         stage.held = [
@@ -354,13 +380,16 @@ def reads(variant: str) -> int:
     """READ of a variant."""
     found = plan(variant, False)
     sizes, made = ([BYTES[x.dtype] for x in a] for a in (found.elements, found.element_outputs))
+    if found.downs:
+        return sum(sizes)
     fits = len(made) <= len(sizes) and all(o <= i for i, o in zip(sizes, made, strict=False))
     fits = fits and min(sizes) > 1  # a lane's eight neighbours are whole words of 16 bytes
     return sum(sizes) if fits else READ_MAX
 
 
-PARTS = ("held", "cluster", "staged", "streamed", "branches", "combine", "finish")
 SPLIT = ("branches", "combine", "finish")
+DOWN = ("lane", "lanes")
+PARTS = ("held", "cluster", "staged", "streamed", *SPLIT, *DOWN)
 
 
 @dataclass(frozen=True)
@@ -374,10 +403,13 @@ class RowSpec(KernelSpec):
     row, and reads it anew for every stage). Of a few very long rows all CTAs have some, in
     several launches: "branches" (the branches' sums of ``stage`` go to memory, a CTA's each),
     "combine" (a CTA adds those of a row) for each stage, and "finish" (what is of elements is
-    written). ``final``: of the last stage that there can be, which writes the results that rows
-    have. ``leaves``: of a warp, at a time. ``rows``: of a CTA, a warp each. ``lanes``: that have
-    a row, ``pieces``: groups of a leaf that a lane has; fewer than the contract's serve short
-    rows. ``vector``: elements travel by 16 bytes. ``persistent``: CTAs walk over the rows.
+    written). Where results are sums down rows, a CTA has the rows of a lane of the contract's, one
+    after the other, and leaves their sums in memory: "lane" (each row in registers; ``buffers``
+    rows find room in shared memory, as of "staged"), and "lanes" joins those sums. ``final``: of
+    the last stage that there can be, which writes the results that rows have. ``leaves``: of a
+    warp, at a time. ``rows``: of a CTA, a warp each. ``lanes``: that have a row, ``pieces``:
+    groups of a leaf that a lane has; fewer than the contract's serve short rows. ``vector``:
+    elements travel by 16 bytes. ``persistent``: CTAs walk over the rows.
     ``variant``: what is computed.
     """
 
@@ -429,8 +461,13 @@ class RowSpec(KernelSpec):
         check(alone or not short, name, "warps of a short row", self.warps, 1)
         check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
         staged = self.part == "staged"
-        check(self.persistent or not staged, name, "persistent", self.persistent, True)
-        check(self.buffers in (1, 2), name, "buffers", self.buffers, (1, 2))
+        walks = staged or self.part == "lane"
+        check(self.persistent or not walks, name, "persistent", self.persistent, True)
+        check(self.buffers in (1, 2, 3, 4), name, "buffers", self.buffers, (1, 2, 3, 4))
+        check(self.buffers <= 2 or not staged, name, "buffers", self.buffers, (1, 2))
+        downs = len(self.plan.downs)
+        check((downs > 0) == (self.part in DOWN), name, "sums down rows", downs, self.part)
+        check(downs <= DOWNS, name, "sums down rows", downs, DOWNS)
         check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
         branch = self.part in ("streamed", "branches", "finish")
         whole = not branch or self.warps * self.leaves == BRANCH
@@ -469,6 +506,8 @@ class RowSpec(KernelSpec):
 
     @property
     def shared_bytes(self) -> int:
+        if self.part == "lane" and self.vector:
+            return self.buffers * self.warps * self.read * LEAF
         if self.part != "staged":
             return 0
         return self.buffers * self.warps * self.read * (self.leaves * LEAF + 16)
@@ -484,7 +523,7 @@ class RowSpec(KernelSpec):
         if self.part == "staged":
             found = plan(self.variant, True)
             return found if self.leaves == 1 or _in_place(found) else plan(self.variant, False)
-        return plan(self.variant, self.part in ("held", "cluster"))
+        return plan(self.variant, self.part in ("held", "cluster", "lane"))
 
     @property
     def in_place(self) -> bool:
@@ -507,10 +546,14 @@ class RowSpec(KernelSpec):
 
     @property
     def waits(self) -> bool:
+        if self.part == "lanes":
+            return True
         return self.part in SPLIT and (self.part, self.stage) != ("branches", 0)
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
+        if self.part in DOWN:
+            return {"lane_sums": LANE_SUMS * COLS * (DOWNS * 8)}
         if self.part not in SPLIT:
             return {}
         total = {"row_sums": ROWS * (2 * HANDED * 8)}
@@ -553,6 +596,8 @@ class RowSpec(KernelSpec):
 
     @property
     def grid(self) -> Expr:
+        if self.part in DOWN:
+            return LANE_SUMS if self.part != "lanes" else ceil_div(COLS, WARP)
         if self.persistent:
             return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
         if self.part in ("branches", "finish"):
@@ -564,12 +609,14 @@ class RowSpec(KernelSpec):
     @property
     def requires(self) -> Expr:
         found = []
-        if self.vector and self.part != "combine":
+        if self.vector and self.part not in ("combine", "lanes"):
             found.append(VECTOR.eq(1))
-        if self.part in ("held", "cluster", "staged"):
+        if self.part in ("held", "cluster", "staged", "lane"):
             found.append(COLS <= self.capacity)
-        if self.part == "staged":
+        if self.part in ("staged", "lane"):
             found.append(READ <= self.read)
+        if self.part in DOWN:
+            found.append(DOWN_SPACE.within)
         if self.part in SPLIT:
             found.append(WAY.eq(1) if self.final and self.stage == 0 else WAY >= 1)
             found += [size <= WORKSPACE_MAX for size in self.scratch.values()]
@@ -580,14 +627,17 @@ class RowSpec(KernelSpec):
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         found = [("blockIdx.x * ROWS + warp, row + gridDim.x", ROWS + self.grid * self.rows)]
-        chunk = self.capacity if self.part in ("held", "cluster", "staged") else BRANCH * LEAF
+        if self.part in DOWN:
+            found = [("a row of a leaf, and beyond", ROWS + 2 * LEAF), ("blockIdx.x", self.grid)]
+        held = self.part in ("held", "cluster", "staged", "lane")
+        chunk = self.capacity if held else BRANCH * LEAF
         found.append(("first element of a chunk, and all of it", COLS + 2 * chunk))
         return tuple((text, value, INDEX_MAX) for text, value in found)
 
     @property
     def expects(self) -> tuple[Expect, ...]:
         found = list(super().expects)
-        if self.part not in ("combine", "finish"):
+        if self.part not in ("combine", "finish", "lanes"):
             found.append(Expect("shfl"))
         if self.ctas > 1:
             found.append(Expect("st.shared::cluster.b32"))

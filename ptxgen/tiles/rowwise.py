@@ -12,11 +12,14 @@ from dataclasses import replace
 
 from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.rowwise import COLS, HELD, LEAVES, ROWS, SMS, SPACE, WAY, RowSpec
+from ptxgen.spec.rowwise import COLS, DOWN_SPACE, HELD, LEAVES, ROWS, SMS, SPACE, WAY, RowSpec
 
 KEY: Key = ("rows",)
 SHOWN = ("softmax x=bf16 > bf16",)
 """The variants that are looked at: what reviewers read, and goldens hold."""
+DOWN: Key = ("rows", "down")
+"""Those of which some results are sums down rows."""
+SHOWN_DOWN = ("rms_norm_gradients dy=bf16 x=bf16 weight=bf16 eps=f32 > bf16 bf16",)
 
 
 def _split(vector: bool) -> tuple[Route, ...]:
@@ -92,5 +95,23 @@ def _rows() -> RouteTable:
     )
 
 
-TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _rows}
+def _down() -> RouteTable:
+    """A CTA has 32 rows, so that what is added down them stays in registers."""
+    shown = SHOWN_DOWN[0]
+    lane = RowSpec("lane", 2, read=4, buffers=2, persistent=True, per_sm=4, variant=shown)
+    lanes = RowSpec("lanes", 8, variant=shown)
+    held = lane, replace(lane, warps=4, per_sm=2), replace(lane, warps=8, per_sm=2)
+    odd = replace(held[-1], vector=False, buffers=1, per_sm=1)
+    return RouteTable(
+        DOWN_SPACE,
+        (
+            *(Route((k, lanes), TRUE, "a CTA has 32 rows, each in registers") for k in held),
+            Route((odd, lanes), TRUE, "rows off 16 bytes"),
+        ),
+        SHOWN_DOWN,
+        opened=True,
+    )
+
+
+TABLES: dict[Key, Callable[[], RouteTable]] = {KEY: _rows, DOWN: _down}
 """What makes each table."""

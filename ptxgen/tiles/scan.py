@@ -10,7 +10,7 @@ from ptxgen.spec.scan import COLS, ROWS, SMS, SPACE, ScanSpec
 
 
 def _scan() -> RouteTable:
-    shared = tuple(ScanSpec(8, turns=2, part=part) for part in ("totals", "apply"))
+    shared = tuple(ScanSpec(8, turns=1, part=part) for part in ("totals", "apply"))
     parts = shared[0], ScanSpec(1, 1, 1, "carry"), shared[1]
     return RouteTable(
         SPACE,

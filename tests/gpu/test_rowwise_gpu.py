@@ -70,6 +70,20 @@ def test_every_kernel(name, route):
     assert served or way(variant) != (1 if kernel.final else 2)
 
 
+@pytest.mark.parametrize("name", ["rms_norm_gradients", "layer_norm_gradients"])
+def test_sums_down_rows(name):
+    """Of all kernels; lanes without rows, several leaves, and more of them than a branch has."""
+    for shape in (
+        (1100, 2048),
+        (70, 4096),
+        (1030, 8192),
+        (2050, 3001),
+        (33 * 1024 + 9, 24),
+        (0, 8),
+    ):
+        check(name, arrays(name, shape, bfloat16, "special" if shape[0] == 70 else "normal"))
+
+
 def test_strides_and_alignments():
     torch = pytest.importorskip("torch")
     wide = torch.randn(40, 1100, device="cuda", dtype=torch.bfloat16)

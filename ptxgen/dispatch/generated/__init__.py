@@ -29,6 +29,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("NT", "rows", "half", "tc"): "nt_rows_half_tc",
     ("pointwise",): "pointwise",
     ("rows",): "rows",
+    ("rows", "down"): "rows_down",
     ("sample",): "sample",
     ("scan",): "scan",
     ("scatter",): "scatter",

@@ -23,19 +23,19 @@ def candidates(
         choice = Choice(1, ("scan_bf16_1x2_2e9cb1",), (min(-(-rows // 8), 1048576),), ())
         yield Candidate(0.0, choice)
         return
-    pieces_rows_cols4096 = rows * -(-cols // 4096)
+    pieces_rows_cols2048 = rows * -(-cols // 2048)
     pieces_rows_cols256 = rows * -(-cols // 256)
     # 2: few long rows: on all SMs
     if (
-        pieces_rows_cols4096 <= 2147483647 and pieces_rows_cols256 * 4 <= 268435456
+        pieces_rows_cols2048 <= 2147483647 and pieces_rows_cols256 * 4 <= 268435456
         and rows <= 2147483647 and rows <= sms and cols >= 32768
     ):
         choice = Choice(
             2,
             (
-                "scan_totals_bf16_8x2_ca1da5", "scan_carry_bf16_1x1_501f52",
-                "scan_apply_bf16_8x2_470e4e",
-            ), (pieces_rows_cols4096, rows, pieces_rows_cols4096), (pieces_rows_cols256 * 4,),
+                "scan_totals_bf16_8x1_94e4e8", "scan_carry_bf16_1x1_501f52",
+                "scan_apply_bf16_8x1_4421b1",
+            ), (pieces_rows_cols2048, rows, pieces_rows_cols2048), (pieces_rows_cols256 * 4,),
         )
         yield Candidate(0.0, choice)
         return

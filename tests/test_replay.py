@@ -94,16 +94,26 @@ def operands():
         "b": rows(40),
         "h": rows(2, 3, 4, 16),
         "g": rows(3),
+        "c": rows(6),
+        "dy": torch.randn(6),
         "q": packed[:, :, 0],
         "k": packed[:, :, 1],
         "cos": rows(6, 1, 8),
         "few": rows(6, 1, 4),
         "target": torch.randint(0, 40, (6,)),
+        "long": rows(40, 40),
+        "long_target": torch.randint(0, 6, (40,)),
     }
 
 
 def residual(x, w, r):
     return ptxgen.rms_norm(x, w, residual=r)
+
+
+def fused(x, y, target, c=None, dy=None, **options):
+    """Features, weight, targets, bias, and what comes from above."""
+    found = ptxgen.linear_cross_entropy_grad(x, y, target, c, dy=dy, **options)
+    return tuple(t for t in found if t is not None)
 
 
 def concat(*arrays):
@@ -133,6 +143,11 @@ CASES = {
     "rope": (layout.rope, "q cos cos", {}),
     "pairs": (layout.rope, "q cos cos", {"interleaved": True}),
     "partial": (layout.rope, "q few few", {}),
+    "last layer": (ptxgen.linear_cross_entropy, "x y target c", {"softcap": 9.0}),
+    "its gradients": (fused, "x y target", {}),
+    "in chunks": (lambda *given: fused(*given, chunk=16), "long y long_target c", {}),
+    "by row": (fused, "x y target c dy", {"reduction": "none"}),
+    "one of them": (fused, "x y target", {"dx": False, "reduction": "sum"}),
 }
 
 

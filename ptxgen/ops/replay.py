@@ -133,7 +133,7 @@ class Recorder:
         torch = sys.modules["torch"]
         results = found if isinstance(found, tuple) else (found,)
         parts = [r for r in results if r is not None]
-        if not (self.whole and self.steps and parts) or any(
+        if not (self.whole and 0 < len(self.steps) <= STEPS_MAX and parts) or any(
             type(r) is not _followed()
             or r.number < arguments
             or r.plain.dtype is not self.bases[r.number].dtype
@@ -298,7 +298,8 @@ class Parameter:
     """One of a remembered function.
 
     ``kind``: "array"; "optional", an array or None; "arrays", several; "list", numbers or a list of
-    such; "value"; "none", for which there are no plans unless it is None.
+    such; "value"; "flag" and "none", for which there are no plans unless it is a bool or None, or
+    None.
     """
 
     name: str
@@ -341,6 +342,7 @@ def front(
     namespace: dict[str, Any] = {
         "tensors": TENSORS,
         "optional": OPTIONAL,
+        "flags": _FLAGS,
         "find": memo.get,
         "new": _NEW,
         "seen": _SEEN,
@@ -380,8 +382,10 @@ def front(
             pointers.append(f"*p_{n}")
         elif p.kind == "list":
             values.append(f"(tuple({n}) if type({n}) is list else {n})")
-        elif p.kind == "value":
+        elif p.kind in ("value", "flag"):
             values.append(n)
+            if p.kind == "flag":
+                checks.append(f"type({n}) in flags")
         else:
             checks.append(f"{n} is None")
     if names:
@@ -418,11 +422,14 @@ def front(
     return cast(Callable[..., Any], namespace["call"])
 
 
-def remembered(*arrays: str, lists: tuple[str, ...] = ()) -> Callable[[_F], _F]:
+def remembered(
+    *arrays: str, lists: tuple[str, ...] = (), flags: tuple[str, ...] = ()
+) -> Callable[[_F], _F]:
     """Makes a function of the library one whose calls are remembered.
 
     ``arrays``: its arguments that are arrays, those with "*" sequences of such; ``lists``: those
-    that may be lists of numbers. Calls with ``out``, ``stream`` or ``kernel`` are as they were.
+    that may be lists of numbers; ``flags``: those that may be memory in place of a bool. Calls with
+    ``out``, ``stream``, ``kernel`` or such memory are as they were.
     """
 
     def make(function: _F) -> _F:
@@ -435,6 +442,8 @@ def remembered(*arrays: str, lists: tuple[str, ...] = ()) -> Callable[[_F], _F]:
                 kind = "arrays"
             elif p.name in lists:
                 kind = "list"
+            elif p.name in flags:
+                kind = "flag"
             elif p.name in ("out", "stream", "kernel"):
                 kind = "none"
             parameters.append(Parameter(p.name, kind, p.default, p.kind is p.KEYWORD_ONLY))
@@ -493,3 +502,6 @@ def _by_value(x: Any) -> bool:
 
 
 _VALUES = (bool, int, float, str, type(None))
+_FLAGS = {bool, type(None)}
+STEPS_MAX = 256
+"""Most launches of a plan. Of more, deciding is a small part of what they cost."""

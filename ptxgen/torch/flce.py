@@ -3,10 +3,14 @@
 Gradients are made in the forward pass, with the logits, and kept; the backward pass multiplies them
 by the loss's own gradient. With ``reduction="none"`` that is one number a row, which only the
 backward pass knows: it computes the logits again.
+
+Where nobody but autograd could be watching, calls go straight to the library, by plans
+(:mod:`ptxgen.ops.replay`); whoever watches is shown operators.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,7 +19,8 @@ from torch.autograd.function import once_differentiable
 import ptxgen.ops as ops
 from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.torch.functional import any_autocast, main_grad_of, rounded, wide
+from ptxgen.ops.replay import remembered
+from ptxgen.torch.functional import any_autocast, gradient_wanted, main_grad_of, rounded, wide
 
 _LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 _times = Pointwise(lambda g, by: g * by, "times")
@@ -72,7 +77,8 @@ def linear_cross_entropy(
     recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in asked)
     if not recorded:
         return _op(x, w, target, bias, None, _NONE, how)[0]
-    found: torch.Tensor = _Fused.apply(x, w, bias, target, sums, how)
+    apply = _Fused.apply if gradient_wanted(*asked, target) is None else _recorded
+    found: torch.Tensor = apply(x, w, bias, target, sums, how)
     return found
 
 
@@ -127,7 +133,7 @@ class _Fused(torch.autograd.Function):
             found = _op(x, w, target, bias, dy.contiguous(), ctx.needs, ctx.how, _widths(ctx.sums))
             found, by = found[1:], None
         else:
-            found = list(ctx.saved_tensors)
+            found = ctx.saved_tensors
         made = iter(found)
         dx, dw, dbias = (next(made) if need else None for need in ctx.needs)
         dx = _scaled(dx, by)
@@ -138,6 +144,10 @@ class _Fused(torch.autograd.Function):
                 gradient = None
             given.append(_scaled(gradient, by))
         return dx, *given, None, None, None
+
+
+_recorded = super(torch.autograd.Function, _Fused).apply
+"""``_Fused.apply`` without what it does for ``torch.func``, which never comes here."""
 
 
 def _widths(sums: tuple[torch.Tensor | None, ...]) -> tuple[bool, bool]:
@@ -155,13 +165,19 @@ def _scaled(gradient: torch.Tensor | None, by: torch.Tensor | None) -> torch.Ten
     if torch.compiler.is_compiling():
         found: torch.Tensor = torch.ops.ptxgen.scaled(gradient, by)
         return found
-    torch.ops.ptxgen.scale_(gradient, by)
+    if gradient_wanted(gradient, by) is None:
+        torch.ops.ptxgen.scale_(gradient, by)
+    else:
+        _times(gradient, by, out=gradient)
     torch.autograd.graph.increment_version(gradient)  # operators of a library do not
     return gradient
 
 
 def _onto(main: torch.Tensor, gradient: torch.Tensor, by: torch.Tensor | None) -> None:
-    torch.ops.ptxgen.add_scaled(main, gradient, by)
+    if by is None or gradient_wanted(main, gradient, by) is None:
+        torch.ops.ptxgen.add_scaled(main, gradient, by)
+    else:
+        _add_times(main, gradient, by, out=main)
 
 
 def _op(
@@ -173,7 +189,10 @@ def _op(
     needs: Needs,
     how: tuple[Any, ...],
     widths: tuple[bool, bool] = (False, False),
-) -> list[torch.Tensor]:
+) -> Sequence[torch.Tensor]:
+    """The loss, and those gradients that are needed."""
+    if gradient_wanted(x, w, target, bias, dy) is not None:
+        return _computed(x, w, target, bias, dy, needs=needs, widths=widths, how=how)
     found: list[torch.Tensor] = torch.ops.ptxgen.linear_cross_entropy(
         x, w, target, bias, dy, list(needs), list(widths), *how
     )
@@ -181,6 +200,33 @@ def _op(
 
 
 # -- operators ----------------------------------------------------------------------------------
+@remembered("x", "w", "target", "bias", "dy")
+def _computed(
+    x: Any,
+    w: Any,
+    target: Any,
+    bias: Any = None,
+    dy: Any = None,
+    *,
+    needs: Needs,
+    widths: tuple[bool, bool],
+    how: tuple[Any, ...],
+) -> tuple[torch.Tensor, ...]:
+    options = dict(zip(LINEAR_CROSS_ENTROPY.options, how, strict=True))
+    x, target = x.contiguous(), target.contiguous()
+    if not any(needs):
+        return (ops.linear_cross_entropy(x, w, target, bias, **options),)
+    dx, dw, dbias = needs
+    memory = [
+        w.new_empty(t.shape, dtype=wide(t.dtype)) if need and broad else need
+        for t, need, broad in zip((w, bias), (dw, dbias), widths, strict=True)
+    ]
+    found = ops.linear_cross_entropy_grad(
+        x, w, target, bias, dx=dx, dw=memory[0], dbias=memory[1], dy=dy, **options
+    )
+    return tuple(t for t in found if t is not None)
+
+
 def _compute(
     x: Any,
     w: Any,
@@ -191,20 +237,10 @@ def _compute(
     widths: Any,
     *how: Any,
 ) -> list[torch.Tensor]:
-    options = dict(zip(LINEAR_CROSS_ENTROPY.options, how, strict=True))
-    x, target = x.contiguous(), target.contiguous()
+    asked = tuple(map(bool, needs)), tuple(map(bool, widths))
     with torch.no_grad():
-        if not any(needs):
-            return [ops.linear_cross_entropy(x, w, target, bias, **options)]
-        dx, dw, dbias = needs
-        memory = [
-            w.new_empty(t.shape, dtype=wide(t.dtype)) if need and broad else bool(need)
-            for t, need, broad in zip((w, bias), (dw, dbias), widths, strict=True)
-        ]
-        loss, *found = ops.linear_cross_entropy_grad(
-            x, w, target, bias, dx=bool(dx), dw=memory[0], dbias=memory[1], dy=dy, **options
-        )
-        return [loss, *(g for g in found if g is not None)]
+        found = _computed(x, w, target, bias, dy, needs=asked[0], widths=asked[1], how=how)
+    return list(found)
 
 
 def _fake(

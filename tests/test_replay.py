@@ -406,3 +406,41 @@ def test_gradients_of_norms_are_two_launches(gpu, plans, monkeypatch):
     with nothing_decided(monkeypatch):
         (dx, dw), fired = gpu.called(step)
     assert len(fired) == 3 and dx.data_ptr() in fired[1].words and dw.data_ptr() in fired[2].words
+
+
+def test_a_step_of_the_last_layer_is_one_plan(gpu, plans, monkeypatch):
+    """Six launches forward, and one for each gradient back, which mostly finds a 1."""
+    x, w = rows(6, 40).requires_grad_(), rows(24, 40).requires_grad_()
+    target = torch.randint(0, 24, (6,))
+
+    def step():
+        return torch.autograd.grad(ours.linear_cross_entropy(x, w, target), (x, w))
+
+    step(), step(), step()
+    assert plans == [True]
+    with nothing_decided(monkeypatch):
+        (dx, dw), fired = gpu.called(step)
+    assert len(fired) == 8
+    for gradient, launched in zip((dx, dw), fired[-2:], strict=True):
+        assert launched.kernel.startswith("pw_factor")
+        assert launched.words[0] == launched.words[2] == gradient.data_ptr()
+
+
+def test_memory_that_is_given_is_checked_each_time(gpu, plans):
+    x, w, target = rows(6, 40), rows(24, 40), torch.randint(0, 24, (6,))
+    for _ in range(3):
+        dw = torch.empty(24, 40)
+        assert ptxgen.linear_cross_entropy_grad(x, w, target, dw=dw)[2] is dw
+        with pytest.raises(ShapeError, match="dw shares memory with w"):
+            ptxgen.linear_cross_entropy_grad(x, w, target, dw=w)
+    assert plans == []
+
+
+def test_calls_of_many_launches_are_not_kept(gpu, plans, monkeypatch):
+    monkeypatch.setattr(replay, "STEPS_MAX", 2)
+    x, target = rows(5, 136), torch.zeros(5, dtype=torch.int64)
+    for function in (ptxgen.cross_entropy, ptxgen.linear_cross_entropy_grad):
+        given = (x, target) if function is ptxgen.cross_entropy else (x, rows(7, 136), target)
+        for _ in range(3):
+            function(*given)
+    assert plans == [True, False]

@@ -392,6 +392,7 @@ class Reading:
             "BLOCKS": blocks,
             "RANK": len(sizes),
             "STEP": step,
+            "FACTOR": int(form.factor is not None),
         }
         return Problem(
             TABLE,

@@ -237,9 +237,10 @@ def _compute(
     widths: Any,
     *how: Any,
 ) -> list[torch.Tensor]:
-    asked = tuple(map(bool, needs)), tuple(map(bool, widths))
+    (dx, dw, dbias), (wide_dw, wide_dbias) = map(bool, needs), map(bool, widths)
+    asked, wanted = (dx, dw, dbias), (wide_dw, wide_dbias)
     with torch.no_grad():
-        found = _computed(x, w, target, bias, dy, needs=asked[0], widths=asked[1], how=how)
+        found = _computed(x, w, target, bias, dy, needs=asked, widths=wanted, how=how)
     return list(found)
 
 

@@ -2,8 +2,8 @@
 
 A function of torch tensors that takes views of them, allocates, and calls operations of the
 library fires, for tensors that lie alike, the same launches at the same places relative to them.
-The first call of a kind is followed (:class:`Recorder`): its tensors know which argument, or which
-allocation, they are parts of. If nothing else was done to them the call becomes a *plan*,
+A call of a kind that came often is followed (:class:`Recorder`): its tensors know which argument,
+or which allocation, they are parts of. If nothing else was done to them the call becomes a *plan*,
 straight-line code that allocates and fires. :func:`front` makes the code that looks plans up.
 
 What decides is in the key: shapes, strides, dtypes, device and low bits of the addresses of all
@@ -46,6 +46,12 @@ _FACTS = frozenset(
 NEEDED: Any = inspect.Parameter.empty
 """The default of a parameter that has none."""
 Plan = Callable[..., Any]
+Memo = dict[tuple[Any, ...], Plan | int | None]
+"""Plans by what decides; how often such a call came that has none yet; None where there is none."""
+PATIENCE = 16
+"""Calls of a kind that come before one is followed. That costs about what so many plans save, and
+the sequence that grows by a token with each call never comes again.
+"""
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -119,9 +125,9 @@ class Recorder:
         return results[0] if len(results) == 1 else results
 
     def _source(self, operand: Any, pointer: int) -> str:
-        """The expression of a pointer."""
-        if operand is None:
-            return "0"
+        """The expression of a pointer, or of a number that kernels are given as one."""
+        if operand is None or isinstance(operand, int | float):
+            return str(pointer)  # a number follows from what is in the key
         if type(operand) is not _followed():
             self.whole = False
             return "0"
@@ -215,7 +221,7 @@ def _same_memory(a: Any, b: Any) -> bool:
 
 def _numbers(sources: Iterable[str]) -> set[int]:
     """The bases that pointers lie in."""
-    return {int(source.partition(" ")[0][1:]) for source in sources if source != "0"}
+    return {int(source.partition(" ")[0][1:]) for source in sources if source[0] == "p"}
 
 
 def _result(result: Any, lies: dict[int, Any]) -> str:
@@ -318,7 +324,7 @@ def front(
     keyed: Sequence[str] = (),
     hit: Sequence[str] = (),
     given: dict[str, Any] | None = None,
-    memo: dict[tuple[Any, ...], Plan | None] | None = None,
+    memo: Memo | None = None,
 ) -> Callable[..., Any]:
     """Code with these parameters that carries out the plan of its arguments, straight-line.
 
@@ -328,12 +334,15 @@ def front(
     before a plan is carried out; ``checks``: without which there is none; ``keyed``: expressions in
     the key besides; ``given``: what they speak of. ``memo``: where plans are kept.
 
-    A call is followed when one like it comes a second time: following costs some of what the plan
-    saves, and the sequence that grows by a token with each call never comes again.
+    A call is followed when :data:`PATIENCE` like it have come.
     """
     memo = {} if memo is None else memo
 
-    def follow(key: tuple[Any, ...]) -> Callable[..., Any]:
+    def seen(key: tuple[Any, ...], times: int) -> Callable[..., Any] | None:
+        """Such a call came so many times: None, or what is to follow this one."""
+        if times < PATIENCE:
+            remember(memo, key, times + 1)
+            return None
         return functools.partial(followed, memo, key, parameters)
 
     def watched() -> bool:
@@ -344,10 +353,7 @@ def front(
         "optional": OPTIONAL,
         "flags": _FLAGS,
         "find": memo.get,
-        "new": _NEW,
-        "seen": _SEEN,
-        "see": functools.partial(remember, memo),
-        "follow": follow,
+        "seen": seen,
         "missed": missed,
         "watched": watched,
         **(given or {}),
@@ -400,7 +406,7 @@ def front(
         f"    if {' and '.join(checks)}:",
         "        try:",
         *(f"            {line}" for line in body),
-        "            plan = find(key, new)",
+        "            plan = find(key, 0)",
         "        except (RuntimeError, TypeError):  # no memory; what has no hash",
         "            plan = None",
     ]
@@ -409,11 +415,8 @@ def front(
         lines += ["            plan = None"]
     lines += [
         "        if plan is not None:",
-        "            if plan is new:",
-        "                see(key, seen)",
-        f"                return missed(None, {passed})",
-        "            if plan is seen:",
-        f"                return missed(follow(key), {passed})",
+        "            if type(plan) is int:",
+        f"                return missed(seen(key, plan), {passed})",
         *(f"            {line}" for line in hit),
         f"            return plan({', '.join(pointers)})",
         f"    return missed(None, {passed})",
@@ -456,13 +459,8 @@ def remembered(
     return make
 
 
-_NEW: Any = object()
-_SEEN: Any = object()
-"""In the place of a plan: a call like this came once."""
-
-
 def followed(
-    memo: dict[tuple[Any, ...], Plan | None],
+    memo: Memo,
     key: tuple[Any, ...],
     parameters: Sequence[Parameter],
     function: Callable[..., Any],

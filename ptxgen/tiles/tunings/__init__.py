@@ -109,8 +109,10 @@ class Tuning:
 
     def least(self, quantities: tuple[float, ...]) -> float:
         """What a kernel takes at least, µs, on a GPU whose constants are another's."""
+        if not self.scaled:
+            return 0.0
         named = dict(zip(TERMS, quantities, strict=True))
-        return max(named["memory"] + named["stores"], named["products"]) if self.scaled else 0.0
+        return max(named["memory"] + named["stores"], named["products"])
 
     def terms(
         self,

@@ -32,6 +32,7 @@ def gpu():
     before = [set(each) for each in known]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serve, "DEVICES", {"cpu"})
+        patch.setattr(replay, "PATIENCE", 1)
         device = torch_fakes.gpu(patch)
         ptxgen.logsumexp(torch.zeros(1, 8))  # so that the type of tensors is known
         yield device
@@ -195,8 +196,9 @@ def test_tensors_that_were_one_may_be_two(gpu, monkeypatch):
     concat(x, x), concat(x, x)
     with nothing_decided(monkeypatch):
         found, fired = gpu.called(concat, x, y)
-    assert [f.words[0] for f in fired] == [x.data_ptr(), y.data_ptr()]
-    assert found.data_ptr() == fired[0].words[1]
+    (launched,) = fired
+    assert launched.words[:2] == (x.data_ptr(), y.data_ptr())
+    assert launched.words[2:4] == (found.data_ptr(), found[:, 24:].data_ptr())
 
 
 def test_memory_between_launches_is_let_go(gpu, monkeypatch):
@@ -374,7 +376,15 @@ SERVED = {
     "layer_norm": (lambda x: functional.layer_norm(x, (120,)), None),
     "cumsum": (lambda x: x.cumsum(-1), (ptxgen.cumsum, {})),
     "topk": (lambda x: tuple(x.topk(3)), (ptxgen.topk, {"k": 3})),
+    "attention": (lambda x: attention(x), None),
+    "causal": (lambda x: attention(x, is_causal=True), None),
+    "masked": (lambda x: attention(x, attn_mask=torch.ones(5, 5).bool()), None),
 }
+
+
+def attention(x, **options):
+    q = x.view(2, 2, -1, 24)
+    return functional.scaled_dot_product_attention(q, q, q, **options)
 
 
 @pytest.mark.parametrize("name", SERVED)
@@ -434,6 +444,17 @@ def test_memory_that_is_given_is_checked_each_time(gpu, plans):
         with pytest.raises(ShapeError, match="dw shares memory with w"):
             ptxgen.linear_cross_entropy_grad(x, w, target, dw=w)
     assert plans == []
+
+
+def test_calls_that_come_seldom_are_not_followed(gpu, plans, monkeypatch):
+    monkeypatch.setattr(replay, "PATIENCE", 5)
+    for n in range(150, 153):  # as a sequence that grows, with four layers
+        for _ in range(4):
+            ptxgen.softmax(rows(2, n))
+    assert plans == []
+    for _ in range(3):
+        ptxgen.softmax(rows(2, 151))
+    assert plans == [True]
 
 
 def test_calls_of_many_launches_are_not_kept(gpu, plans, monkeypatch):

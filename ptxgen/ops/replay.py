@@ -23,7 +23,8 @@ from typing import Any, TypeVar, cast
 from ptxgen.ops.launch import remember
 from ptxgen.runtime import extent, torch_current
 
-KEY = "({0}.shape, {0}.stride(), {0}.dtype, {0}.get_device())"
+LIE = "{0}.shape, {0}.stride(), {0}.dtype, {0}.get_device()"
+KEY = f"({LIE})"
 """:func:`ptxgen.runtime.torch_key`, written out where it is needed: a call is a fifth of it."""
 TENSORS: set[type] = set()
 """torch.Tensor and torch.nn.Parameter, once they have been seen; subclasses may do anything."""
@@ -359,8 +360,8 @@ def front(
         **(given or {}),
     }
     names = [p.name for p in parameters if p.kind in ("array", "optional")]
-    several = [p.name for p in parameters if p.kind == "arrays"]
     heads: list[str] = []
+    keys: list[str] = []
     checks, values, grads, pointers = [*checks], [*keyed], [], []
     body = []
     for i, p in enumerate(parameters):
@@ -371,19 +372,22 @@ def front(
         heads.append(n if p.default is NEEDED else f"{n}=default{i}")
         if p.kind == "array":
             checks.append(f"type({n}) in tensors")
-            body.append(f"p_{n} = {n}.data_ptr(); k_{n} = {KEY.format(n)}")
+            body.append(f"p_{n} = {n}.data_ptr()")
+            keys.append(LIE.format(n))
             grads.append(f"{n}.requires_grad")
             pointers.append(f"p_{n}")
         elif p.kind == "optional":
             checks.append(f"type({n}) in optional")
             body.append(f"p_{n} = 0; k_{n} = None")
             body.append(f"if {n} is not None: p_{n} = {n}.data_ptr(); k_{n} = {KEY.format(n)}")
+            keys.append(f"k_{n}")
             grads.append(f"({n} is not None and {n}.requires_grad)")
             pointers.append(f"p_{n}")
         elif p.kind == "arrays":
             checks.append(f"type({n}) in (tuple, list) and all([type(x) in tensors for x in {n}])")
             body.append(f"p_{n} = [x.data_ptr() for x in {n}]")
             body.append(f"k_{n} = (*[{KEY.format('x')} for x in {n}], *[x & 15 for x in p_{n}])")
+            keys.append(f"k_{n}")
             grads.append(f"any([x.requires_grad for x in {n}])")
             pointers.append(f"*p_{n}")
         elif p.kind == "list":
@@ -396,9 +400,10 @@ def front(
             checks.append(f"{n} is None")
     if names:
         body.append(f"low = ({' | '.join(f'p_{n}' for n in names)}) & 15")
-        body.append(f"low = low and ({', '.join(f'p_{n} & 15' for n in names)},)")
+        if len(names) > 1:
+            body.append(f"low = low and ({', '.join(f'p_{n} & 15' for n in names)})")
         values.append("low")
-    body.append(f"key = ({', '.join((*(f'k_{n}' for n in (*names, *several)), *values))},)")
+    body.append(f"key = ({', '.join((*keys, *values))},)")
     passed = ", ".join(f"{p.name}={p.name}" if p.keyword else p.name for p in parameters)
     lines = [
         f"def call({', '.join(heads)}):",

@@ -139,8 +139,9 @@ def test_a_product_by_one_in_place_writes_nothing(kind) -> None:
         for array, to in zip((x, y), found, strict=True):
             device.copy_out(to.ctypes.data, array.ptr, to.nbytes)
         wanted = scaled.reference(words.view(KINDS[kind]), one, out_dtype=kind)
-        for each in found:
-            same_bits(each.view(KINDS[kind]), wanted, seed=SEED, what=f"{kind} by {number}")
+        with np.errstate(invalid="ignore"):  # of signalling NaN
+            for each in found:
+                same_bits(each.view(KINDS[kind]), wanted, seed=SEED, what=f"{kind} by {number}")
         assert (found[1][[0, 700, 1002]] != odd[1]).all(), "elsewhere a product is computed"
         assert (found[0][[0, 700, 1002]] == odd[1]).all() == (number == 1)
 

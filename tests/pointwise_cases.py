@@ -104,17 +104,19 @@ def strided(lie: Lie, base: np.ndarray) -> np.ndarray:
 
 def computed(device, function, lies, bases, outs, kernel=None):
     """Computes on memory of ``device``, where no array is packed: results into ``outs``, and which
-    problem it was. ``bases``: the memory of each operand (None, a number), then of each result.
+    problem it was. ``bases``: the memory of each operand (None, a number), then of each result,
+    which may be an operand's.
     """
-    views, pointers, numbers = {}, [], []
+    views, pointers, numbers, places = {}, [], [], {}
     for i, (lie, base) in enumerate(zip(lies, bases, strict=True)):
         if not isinstance(base, np.ndarray):
             numbers.append(i)
             pointers.append(base)
             continue
-        base = np.ascontiguousarray(base)
-        at = device.alloc(base.nbytes)
-        device.copy_in(at, base.ctypes.data, base.nbytes)
+        if id(base) not in places:  # results may lie where an operand does
+            places[id(base)] = device.alloc(base.nbytes)
+            device.copy_in(places[id(base)], base.ctypes.data, base.nbytes)
+        at = places[id(base)]
         kind = next(k for k, dtype in KINDS.items() if dtype == base.dtype)
         view = ArrayView(
             at + lie.offset * base.itemsize,
@@ -144,7 +146,7 @@ def computed(device, function, lies, bases, outs, kernel=None):
         at = views[len(lies) - count + i][1]
         device.copy_out(out.ctypes.data, at, out.nbytes)
     device.synchronize()
-    for _, at in views.values():
+    for at in places.values():
         device.free(at)
     return problem
 
@@ -183,6 +185,8 @@ def representatives(name: str):
         rng = np.random.default_rng(7)
         bases = [drawn(kind, lie.size + 5, rng) for kind, lie in zip(kinds, lies, strict=True)]
         x, y = (strided(lie, base) for lie, base in zip(lies[:2], bases[:2], strict=True))
+        if product:
+            bases[2] = bases[0]
         wanted = bases[2].copy()
         strided(lies[2], wanted)[...] = function.reference(x, y, *numbers, out_dtype="bf16")
         out = np.empty_like(bases[2])

@@ -16,7 +16,7 @@ from ptxgen.ops.pointwise import collapse
 from ptxgen.runtime.arrays import DeviceArray
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.runtime.registry import default_device
-from ptxgen.spec.pointwise import WAYS, magic
+from ptxgen.spec.pointwise import WAYS, Form, magic
 
 SEED = 20261
 
@@ -147,20 +147,24 @@ def test_a_product_by_one_in_place_writes_nothing(kind) -> None:
 
 
 def test_only_products_by_one_number_may_end_at_once() -> None:
-    x, by = np.ones((4, 32), np.float32), np.ones((), np.float32)
-    first = {
-        "by": scaled.kernels(x, by),
-        "in other words": ptxgen.pointwise(lambda s, x: s * x).kernels(by, x),
-        "a row of numbers": scaled.kernels(x, np.ones(32, np.float32)),
-        "a number a row": scaled.kernels(x, np.ones((4, 1), np.float32)),
-        "as many": scaled.kernels(x, x),
-        "a number that is told": scaled.kernels(x, 1.0),
-        "a sum": f.add.kernels(x, by),
-        "rounded": ptxgen.pointwise(lambda x, s: f.cast(x * s, "bf16")).kernels(x, by),
-        "not all of it": ptxgen.pointwise(lambda x, s: x * s + 1).kernels(x, by),
-    }
-    taken = [what for what, names in first.items() if names[0].startswith("pw_factor")]
-    assert taken == ["by", "in other words"]
+    def factor(function, dtypes=("f32", "f32"), sets=(0, 1, 0), steps="vu", rank=1, wanted=None):
+        return Form(function.formula(dtypes, wanted), sets, steps, rank).factor
+
+    turned = ptxgen.pointwise(lambda s, x: s * x)
+    assert factor(scaled) == factor(scaled, ("bf16", "f32"), wanted=("bf16",)) == ("x0", "x1")
+    assert factor(turned, sets=(0, 1, 1), steps="uv") == ("x1", "x0")
+    for what, other in {
+        "a number a row": factor(scaled, steps="vv"),
+        "of two dimensions": factor(scaled, rank=2),
+        "as many": factor(scaled, sets=(0, 0, 0), steps="v"),
+        "a number that is told": factor(scaled, ("f32", None), (0, 0), "v"),
+        "of another dtype": factor(scaled, ("bf16", "f32")),
+        "results that lie otherwise": factor(scaled, sets=(0, 1, 2), steps="vus"),
+        "a sum": factor(f.add),
+        "rounded": factor(ptxgen.pointwise(lambda x, s: f.cast(x * s, "bf16"))),
+        "not all of it": factor(ptxgen.pointwise(lambda x, s: x * s + 1)),
+    }.items():
+        assert other is None, what
 
 
 def test_numbers_are_not_baked_in(device) -> None:

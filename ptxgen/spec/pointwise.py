@@ -11,7 +11,8 @@ arrays lie evenly have become one (:mod:`ptxgen.ops.pointwise`). Its variables a
 ``STEP``     how arrays step along the innermost dimension: 0, anyhow; 2, some by whole aligned
              vectors, the others anyhow; 3, by 0, by whole aligned vectors, or by these along the
              next dimension
-``FACTOR``   1 where the result is an array times one number in memory (:attr:`Form.factor`); else 0
+``FACTOR``   1 where an array is multiplied by one number in memory (:attr:`Form.factor`), in place;
+             else 0
 ``SMS``      streaming multiprocessors of the device
 ===========  ====================================================================================
 

@@ -21,7 +21,7 @@ def candidates(
     time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    # 0: products by a number in memory, which may be 1: few CTAs, that see it and end
+    # 0: products by a number in memory, in place: few CTAs, which see a 1 and end
     if (
         step == 2 and rank == 1 and factor == 1
         and max(-(-chunks // 4096), min(-(-chunks // 128), sms * 16)) <= 2147483647

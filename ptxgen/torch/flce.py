@@ -135,15 +135,13 @@ class _Fused(torch.autograd.Function):
         else:
             found = ctx.saved_tensors
         made = iter(found)
-        dx, dw, dbias = (next(made) if need else None for need in ctx.needs)
-        dx = _scaled(dx, by)
-        given = []
-        for gradient, main in zip((dw, dbias), ctx.sums, strict=True):
+        gradients = [next(made) if need else None for need in ctx.needs]
+        for i, main in enumerate(ctx.sums, 1):
+            gradient = gradients[i]
             if gradient is not None and main is not None:
                 _onto(main, gradient, by)
-                gradient = None
-            given.append(_scaled(gradient, by))
-        return dx, *given, None, None, None
+                gradients[i] = None
+        return *(gradients if by is None else _scaled(gradients, by)), None, None, None
 
 
 _recorded = super(torch.autograd.Function, _Fused).apply
@@ -155,22 +153,22 @@ def _widths(sums: tuple[torch.Tensor | None, ...]) -> tuple[bool, bool]:
     return sums[0] is not None, sums[1] is not None
 
 
-def _scaled(gradient: torch.Tensor | None, by: torch.Tensor | None) -> torch.Tensor | None:
+def _scaled(gradients: list[torch.Tensor | None], by: torch.Tensor) -> list[torch.Tensor | None]:
     """In place, so that there are never two; a second backward pass is then refused by autograd.
 
     What is traced has to be functional, and is made so without a copy by the compiler.
     """
-    if gradient is None or by is None:
-        return gradient
     if torch.compiler.is_compiling():
-        found: torch.Tensor = torch.ops.ptxgen.scaled(gradient, by)
-        return found
-    if gradient_wanted(gradient, by) is None:
-        torch.ops.ptxgen.scale_(gradient, by)
-    else:
-        _times(gradient, by, out=gradient)
-    torch.autograd.graph.increment_version(gradient)  # operators of a library do not
-    return gradient
+        return [None if g is None else torch.ops.ptxgen.scaled(g, by) for g in gradients]
+    there = [g for g in gradients if g is not None]
+    shown = gradient_wanted(by, *there) is None
+    for gradient in there:
+        if shown:
+            torch.ops.ptxgen.scale_(gradient, by)
+        else:
+            _times(gradient, by, out=gradient)
+        torch.autograd.graph.increment_version(gradient)  # operators of a library do not
+    return gradients
 
 
 def _onto(main: torch.Tensor, gradient: torch.Tensor, by: torch.Tensor | None) -> None:

@@ -6,16 +6,19 @@ the caller's framework, by one pass over memory.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.ops.pointwise import Pointwise, watch_torch
-from ptxgen.ops.replay import remembered
+from ptxgen.ops.replay import recorder_of, remembered
 from ptxgen.runtime.arrays import framework_of
 
 _copy = Pointwise(lambda x: x, "copy")
+_TOGETHER = 8
+"""Most arrays that one launch copies."""
 _fill = Pointwise(lambda x, value: value, "fill")
 _turn = Pointwise(lambda a, b, cos, sin: (a * cos - b * sin, b * cos + a * sin), "rope")
 
@@ -70,28 +73,42 @@ def _copied(x: Any, *, out: Any, stream: Any) -> Any:
 
 
 def concat(arrays: Sequence[Any], axis: int = 0, *, out: Any = None, stream: Any = None) -> Any:
-    """The arrays one behind the other along ``axis``: one pass, a launch an array.
+    """The arrays one behind the other along ``axis``: one pass, a launch for those of one shape.
 
     All have one dtype, and one shape but for that axis. In PyTorch they have gradients: parts of
     the result's. Raises ShapeError or DtypeError that names the two that differ.
     """
+    joined = _concat if Pointwise._traced() else _joined
+    return joined(arrays, axis, out=out, stream=stream)
+
+
+def _concat(arrays: Sequence[Any], axis: int, *, out: Any, stream: Any) -> Any:
+    """What :func:`concat` computes."""
     if arrays and _watched(arrays, out):
         _joint(arrays, axis)
         return sys.modules["torch"].ops.ptxgen.concat(list(arrays), axis % len(arrays[0].shape))
-    return _joined(arrays, axis, out=out, stream=stream)
-
-
-@remembered("*arrays")
-def _joined(arrays: Sequence[Any], axis: int, *, out: Any, stream: Any) -> Any:
-    """What :func:`concat` computes."""
     axis, shape = _joint(arrays, axis)
     result = _result(arrays[0], shape, out)
-    at = 0
+    at, alike = 0, dict[int, list[tuple[Any, Any]]]()
     for x in arrays:
         length = x.shape[axis]
-        _copy(x, out=narrow(result, axis, at, length), stream=stream)
+        alike.setdefault(length, []).append((x, narrow(result, axis, at, length)))
         at += length
+    for pairs in alike.values():
+        for first in range(0, len(pairs), _TOGETHER):
+            given, parts = zip(*pairs[first : first + _TOGETHER], strict=True)
+            _copies(len(given))(*given, out=parts, stream=stream)
     return result
+
+
+_joined = remembered("*arrays")(_concat)
+
+
+@functools.cache
+def _copies(count: int) -> Pointwise:
+    """Copies of so many arrays, in one launch."""
+    names = tuple(f"x{i}" for i in range(count))
+    return Pointwise(lambda **given: tuple(given.values()), "copies", names) if count > 1 else _copy
 
 
 def _joint(arrays: Sequence[Any], axis: int) -> tuple[int, list[int]]:
@@ -180,14 +197,14 @@ def rope(
 
     Raises ShapeError if R is more than D. ``out`` may be ``x``.
     """
+    turned = _rope if Pointwise._traced() else _turned
+    return turned(x, cos, sin, interleaved=interleaved, out=out, stream=stream)
+
+
+def _rope(x: Any, cos: Any, sin: Any, *, interleaved: bool, out: Any, stream: Any) -> Any:
+    """What :func:`rope` computes."""
     if _watched((x,), out):
         return sys.modules["ptxgen.torch.layout"].rope(x, cos, sin, interleaved)
-    return _turned(x, cos, sin, interleaved=interleaved, out=out, stream=stream)
-
-
-@remembered("x", "cos", "sin")
-def _turned(x: Any, cos: Any, sin: Any, *, interleaved: bool, out: Any, stream: Any) -> Any:
-    """What :func:`rope` computes."""
     _axis("x", x, -1)
     _axis("cos", cos, -1)
     half, width = max(cos.shape[-1], sin.shape[-1]), x.shape[-1]
@@ -206,6 +223,9 @@ def _turned(x: Any, cos: Any, sin: Any, *, interleaved: bool, out: Any, stream: 
     return result
 
 
+_turned = remembered("x", "cos", "sin")(_rope)
+
+
 # -- pieces -----------------------------------------------------------------------------------
 def _watched(given: Sequence[Any], out: Any) -> bool:
     """Whether PyTorch's operator is to compute this: autograd watches, or a compiler traces."""
@@ -213,7 +233,9 @@ def _watched(given: Sequence[Any], out: Any) -> bool:
         if out is not None:
             raise OptionError("out= cannot be traced; leave it away")
         return True
-    if out is not None or framework_of(given[0]) != "torch" or not any(map(_recorded, given)):
+    if out is not None or framework_of(given[0]) != "torch" or recorder_of(given) is not None:
+        return False
+    if not any(map(_recorded, given)):
         return False
     watch_torch()
     return True

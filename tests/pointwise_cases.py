@@ -104,17 +104,19 @@ def strided(lie: Lie, base: np.ndarray) -> np.ndarray:
 
 def computed(device, function, lies, bases, outs, kernel=None):
     """Computes on memory of ``device``, where no array is packed: results into ``outs``, and which
-    problem it was. ``bases``: the memory of each operand (None, a number), then of each result.
+    problem it was. ``bases``: the memory of each operand (None, a number), then of each result,
+    which may be an operand's.
     """
-    views, pointers, numbers = {}, [], []
+    views, pointers, numbers, places = {}, [], [], {}
     for i, (lie, base) in enumerate(zip(lies, bases, strict=True)):
         if not isinstance(base, np.ndarray):
             numbers.append(i)
             pointers.append(base)
             continue
-        base = np.ascontiguousarray(base)
-        at = device.alloc(base.nbytes)
-        device.copy_in(at, base.ctypes.data, base.nbytes)
+        if id(base) not in places:  # results may lie where an operand does
+            places[id(base)] = device.alloc(base.nbytes)
+            device.copy_in(places[id(base)], base.ctypes.data, base.nbytes)
+        at = places[id(base)]
         kind = next(k for k, dtype in KINDS.items() if dtype == base.dtype)
         view = ArrayView(
             at + lie.offset * base.itemsize,
@@ -144,7 +146,7 @@ def computed(device, function, lies, bases, outs, kernel=None):
         at = views[len(lies) - count + i][1]
         device.copy_out(out.ctypes.data, at, out.nbytes)
     device.synchronize()
-    for _, at in views.values():
+    for at in places.values():
         device.free(at)
     return problem
 
@@ -155,8 +157,14 @@ def representative(x, y, s):
     return f.fma(x, s, y)
 
 
+@ptxgen.pointwise
+def scaled(x, by):
+    return x * by
+
+
 _UNEVEN = Lie((2, 5, 7), (300, 40, 3)), Lie((2, 5, 1), (9, 1, 1)), Lie((2, 5, 7), (160, 24, 2))
 REPRESENTED = {
+    "factor": (rows(1003), Lie((), ()), rows(1003)),
     "flat": (rows(1003),) * 3,
     "rows": (rows(7, 64), Lie((7, 64), (200, 3)), rows(7, 64)),
     "blocks": (Lie((2, 48, 32), (1536, 1, 48)), Lie((2, 48, 1), (60, 1, 1)), rows(2, 48, 32)),
@@ -170,16 +178,20 @@ def representatives(name: str):
     """The one problem that a kernel of the table is run on; others are in test_pointwise.py."""
 
     def check(device) -> None:
-        lies = REPRESENTED[SPECS[name].way]
+        way = SPECS[name].way
+        lies, product = REPRESENTED[way], way == "factor"
+        function, numbers = (scaled, ()) if product else (representative, (-0.7,))
+        kinds = "bf16", "f32" if product else "bf16", "bf16"
         rng = np.random.default_rng(7)
-        bases = [drawn("bf16", lie.size + 5, rng) for lie in lies]
+        bases = [drawn(kind, lie.size + 5, rng) for kind, lie in zip(kinds, lies, strict=True)]
         x, y = (strided(lie, base) for lie, base in zip(lies[:2], bases[:2], strict=True))
+        if product:
+            bases[2] = bases[0]
         wanted = bases[2].copy()
-        strided(lies[2], wanted)[...] = representative.reference(x, y, -0.7)
+        strided(lies[2], wanted)[...] = function.reference(x, y, *numbers, out_dtype="bf16")
         out = np.empty_like(bases[2])
-        places = (*lies[:2], None, lies[2])
-        memory = (*bases[:2], -0.7, bases[2])
-        computed(device, representative, places, memory, (out,), name)
+        places = (*lies[:2], *(None for _ in numbers), lies[2])
+        computed(device, function, places, (*bases[:2], *numbers, bases[2]), (out,), name)
         same_bits(out, wanted, seed=7, spec=name)
 
     return [check]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bits import same_bits
-from pointwise_cases import KINDS, LAYOUTS, computed, drawn, strided
+from pointwise_cases import KINDS, LAYOUTS, computed, drawn, scaled, strided
 
 import ptxgen
 from ptxgen import functions as f
 from ptxgen.errors import DtypeError, FormulaError, OptionError, ShapeError
+from ptxgen.numerics.pointwise import FULL
 from ptxgen.ops.launch import serving
 from ptxgen.ops.pointwise import collapse
+from ptxgen.runtime.arrays import DeviceArray
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec.pointwise import WAYS, magic
+from ptxgen.runtime.registry import default_device
+from ptxgen.spec.pointwise import WAYS, Form, magic
 
 SEED = 20261
 
@@ -115,6 +118,53 @@ def test_broadcasting_numbers_results_and_places() -> None:
     f.copy(x[:, 0, None, :].repeat(5, 1), out=turned)
     np.testing.assert_array_equal(turned, x.repeat(5, 1))
     assert f.add(np.zeros((0, 4), np.float32), np.zeros(4, np.float32)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("kind", ["bf16", "f32"])
+def test_a_product_by_one_in_place_writes_nothing(kind) -> None:
+    """A signalling NaN that has been computed with is none."""
+    device = default_device()
+    odd = {"bf16": (np.uint16, 0x7F81), "f32": (np.uint32, 0x7F800001)}[kind]
+    words = drawn(kind, 1003, np.random.default_rng(SEED)).view(odd[0])
+    words[[0, 700, 1002]] = odd[1]
+    for number in (1, 0.5):
+        x, y = (DeviceArray(device, (1003,), FULL[kind]) for _ in range(2))
+        by = DeviceArray(device, (), "float32")
+        one = np.array(number, np.float32)
+        device.copy_in(x.ptr, words.ctypes.data, words.nbytes)
+        device.copy_in(by.ptr, one.ctypes.data, 4)
+        scaled(x, by, out=y)
+        scaled(x, by, out=x)
+        found = [np.empty_like(words) for _ in range(2)]
+        for array, to in zip((x, y), found, strict=True):
+            device.copy_out(to.ctypes.data, array.ptr, to.nbytes)
+        wanted = scaled.reference(words.view(KINDS[kind]), one, out_dtype=kind)
+        with np.errstate(invalid="ignore"):  # of signalling NaN
+            for each in found:
+                same_bits(each.view(KINDS[kind]), wanted, seed=SEED, what=f"{kind} by {number}")
+        assert (found[1][[0, 700, 1002]] != odd[1]).all(), "elsewhere a product is computed"
+        assert (found[0][[0, 700, 1002]] == odd[1]).all() == (number == 1)
+
+
+def test_only_products_by_one_number_may_end_at_once() -> None:
+    def factor(function, dtypes=("f32", "f32"), sets=(0, 1, 0), steps="vu", rank=1, wanted=None):
+        return Form(function.formula(dtypes, wanted), sets, steps, rank).factor
+
+    turned = ptxgen.pointwise(lambda s, x: s * x)
+    assert factor(scaled) == factor(scaled, ("bf16", "f32"), wanted=("bf16",)) == ("x0", "x1")
+    assert factor(turned, sets=(0, 1, 1), steps="uv") == ("x1", "x0")
+    for what, other in {
+        "a number a row": factor(scaled, steps="vv"),
+        "of two dimensions": factor(scaled, rank=2),
+        "as many": factor(scaled, sets=(0, 0, 0), steps="v"),
+        "a number that is told": factor(scaled, ("f32", None), (0, 0), "v"),
+        "of another dtype": factor(scaled, ("bf16", "f32")),
+        "results that lie otherwise": factor(scaled, sets=(0, 1, 2), steps="vus"),
+        "a sum": factor(f.add),
+        "rounded": factor(ptxgen.pointwise(lambda x, s: f.cast(x * s, "bf16"))),
+        "not all of it": factor(ptxgen.pointwise(lambda x, s: x * s + 1)),
+    }.items():
+        assert other is None, what
 
 
 def test_numbers_are_not_baked_in(device) -> None:

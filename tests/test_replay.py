@@ -32,6 +32,7 @@ def gpu():
     before = [set(each) for each in known]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(serve, "DEVICES", {"cpu"})
+        patch.setattr(replay, "PATIENCE", 1)
         device = torch_fakes.gpu(patch)
         ptxgen.logsumexp(torch.zeros(1, 8))  # so that the type of tensors is known
         yield device
@@ -94,16 +95,26 @@ def operands():
         "b": rows(40),
         "h": rows(2, 3, 4, 16),
         "g": rows(3),
+        "c": rows(6),
+        "dy": torch.randn(6),
         "q": packed[:, :, 0],
         "k": packed[:, :, 1],
         "cos": rows(6, 1, 8),
         "few": rows(6, 1, 4),
         "target": torch.randint(0, 40, (6,)),
+        "long": rows(40, 40),
+        "long_target": torch.randint(0, 6, (40,)),
     }
 
 
 def residual(x, w, r):
     return ptxgen.rms_norm(x, w, residual=r)
+
+
+def fused(x, y, target, c=None, dy=None, **options):
+    """Features, weight, targets, bias, and what comes from above."""
+    found = ptxgen.linear_cross_entropy_grad(x, y, target, c, dy=dy, **options)
+    return tuple(t for t in found if t is not None)
 
 
 def concat(*arrays):
@@ -133,6 +144,11 @@ CASES = {
     "rope": (layout.rope, "q cos cos", {}),
     "pairs": (layout.rope, "q cos cos", {"interleaved": True}),
     "partial": (layout.rope, "q few few", {}),
+    "last layer": (ptxgen.linear_cross_entropy, "x y target c", {"softcap": 9.0}),
+    "its gradients": (fused, "x y target", {}),
+    "in chunks": (lambda *given: fused(*given, chunk=16), "long y long_target c", {}),
+    "by row": (fused, "x y target c dy", {"reduction": "none"}),
+    "one of them": (fused, "x y target", {"dx": False, "reduction": "sum"}),
 }
 
 
@@ -180,8 +196,9 @@ def test_tensors_that_were_one_may_be_two(gpu, monkeypatch):
     concat(x, x), concat(x, x)
     with nothing_decided(monkeypatch):
         found, fired = gpu.called(concat, x, y)
-    assert [f.words[0] for f in fired] == [x.data_ptr(), y.data_ptr()]
-    assert found.data_ptr() == fired[0].words[1]
+    (launched,) = fired
+    assert launched.words[:2] == (x.data_ptr(), y.data_ptr())
+    assert launched.words[2:4] == (found.data_ptr(), found[:, 24:].data_ptr())
 
 
 def test_memory_between_launches_is_let_go(gpu, monkeypatch):
@@ -359,7 +376,15 @@ SERVED = {
     "layer_norm": (lambda x: functional.layer_norm(x, (120,)), None),
     "cumsum": (lambda x: x.cumsum(-1), (ptxgen.cumsum, {})),
     "topk": (lambda x: tuple(x.topk(3)), (ptxgen.topk, {"k": 3})),
+    "attention": (lambda x: attention(x), None),
+    "causal": (lambda x: attention(x, is_causal=True), None),
+    "masked": (lambda x: attention(x, attn_mask=torch.ones(5, 5).bool()), None),
 }
+
+
+def attention(x, **options):
+    q = x.view(2, 2, -1, 24)
+    return functional.scaled_dot_product_attention(q, q, q, **options)
 
 
 @pytest.mark.parametrize("name", SERVED)
@@ -391,3 +416,52 @@ def test_gradients_of_norms_are_two_launches(gpu, plans, monkeypatch):
     with nothing_decided(monkeypatch):
         (dx, dw), fired = gpu.called(step)
     assert len(fired) == 3 and dx.data_ptr() in fired[1].words and dw.data_ptr() in fired[2].words
+
+
+def test_a_step_of_the_last_layer_is_one_plan(gpu, plans, monkeypatch):
+    """Six launches forward, and one for each gradient back, which mostly finds a 1."""
+    x, w = rows(6, 40).requires_grad_(), rows(24, 40).requires_grad_()
+    target = torch.randint(0, 24, (6,))
+
+    def step():
+        return torch.autograd.grad(ours.linear_cross_entropy(x, w, target), (x, w))
+
+    step(), step(), step()
+    assert plans == [True]
+    with nothing_decided(monkeypatch):
+        (dx, dw), fired = gpu.called(step)
+    assert len(fired) == 8
+    for gradient, launched in zip((dx, dw), fired[-2:], strict=True):
+        assert launched.kernel.startswith("pw_factor")
+        assert launched.words[0] == launched.words[2] == gradient.data_ptr()
+
+
+def test_memory_that_is_given_is_checked_each_time(gpu, plans):
+    x, w, target = rows(6, 40), rows(24, 40), torch.randint(0, 24, (6,))
+    for _ in range(3):
+        dw = torch.empty(24, 40)
+        assert ptxgen.linear_cross_entropy_grad(x, w, target, dw=dw)[2] is dw
+        with pytest.raises(ShapeError, match="dw shares memory with w"):
+            ptxgen.linear_cross_entropy_grad(x, w, target, dw=w)
+    assert plans == []
+
+
+def test_calls_that_come_seldom_are_not_followed(gpu, plans, monkeypatch):
+    monkeypatch.setattr(replay, "PATIENCE", 5)
+    for n in range(150, 153):  # as a sequence that grows, with four layers
+        for _ in range(4):
+            ptxgen.softmax(rows(2, n))
+    assert plans == []
+    for _ in range(3):
+        ptxgen.softmax(rows(2, 151))
+    assert plans == [True]
+
+
+def test_calls_of_many_launches_are_not_kept(gpu, plans, monkeypatch):
+    monkeypatch.setattr(replay, "STEPS_MAX", 2)
+    x, target = rows(5, 136), torch.zeros(5, dtype=torch.int64)
+    for function in (ptxgen.cross_entropy, ptxgen.linear_cross_entropy_grad):
+        given = (x, target) if function is ptxgen.cross_entropy else (x, rows(7, 136), target)
+        for _ in range(3):
+            function(*given)
+    assert plans == [True, False]

@@ -355,6 +355,49 @@ def test_masked_attention():
     assert block.unknown["aten.scaled_dot_product_attention.default"] == 1
 
 
+MASKS = {
+    "none": {},
+    "scaled": {"scale": 0.3},
+    "causal": {"is_causal": True},
+    "keys": {"attn_mask": torch.tensor([[[[1, 0, 1, 1, 0]]], [[[0] * 5]]]).bool()},
+    "added": {"attn_mask": torch.arange(20.0).view(4, 5) - 9},
+    "a mask for more": {"attn_mask": torch.zeros(2, 1, 4, 5), "enable_gqa": False},
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_is_the_same_where_gradients_are_recorded(name, dtype):
+    """In one pass over scores, or operator by operator. Some of a query are infinite."""
+    torch.manual_seed(1)
+    q, k, v = (torch.randn(2, heads, n, 8) for heads, n in ((4, 4), (2, 5), (2, 5)))
+    q[0, 1, 2] = torch.inf
+    k[1, 1, 4, 0] = -torch.inf
+    options = {"enable_gqa": True, **MASKS[name]}
+    if "attn_mask" in options and options["attn_mask"].dtype != torch.bool:
+        options["attn_mask"] = options["attn_mask"].to(dtype)
+    given = [t.to(dtype) for t in (q, k, v)]
+    if not options["enable_gqa"]:
+        given = [t[:1, :2] for t in given]
+    with pt.batch_invariant(strict=True):
+        y = functional.scaled_dot_product_attention(*given, **options)
+        z = functional.scaled_dot_product_attention(
+            *(t.clone().requires_grad_() for t in given), **options
+        )
+    assert z.requires_grad and not y.requires_grad and y.isnan().any()
+    same_bits(array(y.float()), array(z.float()), seed=1, what=name)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_scores_of_minus_infinity_are_no_keys(recorded):
+    q = torch.full((1, 2, 1, 4), torch.inf, requires_grad=recorded)
+    k, v = -torch.ones(1, 2, 3, 4), rows_of((1, 2, 3, 4))
+    expected = functional.scaled_dot_product_attention(q, k, v)
+    with pt.batch_invariant():
+        found = functional.scaled_dot_product_attention(q, k, v)
+    assert torch.equal(found, expected) and not found.any()
+
+
 def test_equals_are_ordered_by_place():
     x = torch.tensor([[1.0, 3, 3, 0, 3, 1]])
     with pt.batch_invariant():

@@ -91,7 +91,7 @@ def candidates(
     if dtype == kind.dtypes[0]:
         return found  # the code names the kernels of the first
     return [
-        Candidate(us, choice._replace(kernels=kind.routes[choice.route].of(dtype).names))
+        Candidate(us, choice._replace(kernels=kind.route(choice.route, dtype).names))
         for us, choice in found
     ]
 

@@ -12,6 +12,7 @@ which dtype each array and result is. It names the formula that kernels are made
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -70,7 +71,8 @@ class RowOp:
     of the first array, i64 if those are integers. ``dtypes``: which the first array may have;
     ``integers``: arrays of i64 or i32. ``empty``: whether rows of no elements have a result.
     ``over``: of results, the arrays in whose memory they may be. ``wide``: what is computed in, if
-    the first array does not say it.
+    the first array does not say it. ``narrow``: whether ``out_dtype`` may have 16 bits where the
+    first array has 32.
     """
 
     name: str
@@ -84,6 +86,7 @@ class RowOp:
     empty: bool = True
     over: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _EMPTY)
     wide: str = ""
+    narrow: bool = False
 
     @cached_property
     def signature(self) -> Signature:
@@ -240,6 +243,16 @@ def _std(x: Node, correction: Node) -> Node:
 def _softmax(x: Node) -> Node:
     e = decay(x - x.reduce("max"))
     return e * (1 / e.reduce("sum"))
+
+
+def _attention_weights(x: Node, seen: Node | None, scale: Node | None) -> Node:
+    """Of scores, of which the first ``seen`` are looked at. A row of -inf gives zeros."""
+    z = x if scale is None else x * scale
+    if seen is not None:
+        z = where(cast(index(), "i32") < cast(seen, "i32"), z, -math.inf)
+    m = z.reduce("max")
+    e = decay(z - m)
+    return where(m == -math.inf, 0, e * (1 / e.reduce("sum")))
 
 
 def _softmax_backward(dy: Node, y: Node) -> Node:
@@ -503,6 +516,16 @@ TABLE: dict[str, RowOp] = {
         RowOp("var", _var, results=_ROW, numbers=_CORRECTION),
         RowOp("std", _std, results=_ROW, numbers=_CORRECTION),
         RowOp("softmax", _softmax),
+        RowOp(
+            "attention_weights",
+            _attention_weights,
+            _X | {"seen": "row"},
+            numbers={"scale": Number(1.0, neutral=1.0)},
+            optional=frozenset({"seen"}),
+            dtypes=("f32", "f64"),
+            integers=frozenset({"seen"}),
+            narrow=True,
+        ),
         RowOp("softmax_backward", _softmax_backward, {"dy": "element", "y": "element"}, _BACK),
         RowOp("log_softmax", _log_softmax),
         RowOp(

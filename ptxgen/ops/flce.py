@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from ptxgen.ops.dgrad import linear_dgrad
 from ptxgen.ops.forward import linear
 from ptxgen.ops.op import Options, Plan
 from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.replay import remembered
 from ptxgen.ops.rowcalls import reduced
 from ptxgen.ops.rowwise import run
 from ptxgen.ops.run import refuse_gradients
@@ -41,6 +43,7 @@ _added = Pointwise(lambda old, new: old + new, "added")
 _stored = Pointwise(lambda x: x, "stored")
 
 
+@remembered("x", "w", "target", "bias")
 def linear_cross_entropy(
     x: Any,
     w: Any,
@@ -97,6 +100,7 @@ def linear_cross_entropy(
     return head.compute()[0]
 
 
+@remembered("x", "w", "target", "bias", "dy", flags=("dx", "dw", "dbias"))
 def linear_cross_entropy_grad(
     x: Any,
     w: Any,
@@ -224,6 +228,8 @@ class _Head:
         """Memory in x's framework."""
         if self.call.host:
             return host_empty(self.x, shape, dtype)
+        if self.stream is None and self.x.framework == "torch":  # as replay can follow it
+            return self.rows.new_empty(shape, dtype=getattr(sys.modules["torch"], dtype))
         return empty(self.x, shape, dtype, self.call.device, self.call.stream)[1]()
 
     def check(self, targets: bool) -> None:

@@ -22,7 +22,7 @@ _Value = TypeVar("_Value")
 
 def remember(memo: dict[_Key, _Value], key: _Key, value: _Value) -> None:
     """Enters a value into a bounded memo (dict operations are atomic; losing one is no harm)."""
-    if len(memo) >= ENTRIES_MAX:
+    if len(memo) >= ENTRIES_MAX and key not in memo:
         memo.clear()
     memo[key] = value
 
@@ -64,7 +64,7 @@ def question(problem: Problem, device: Device) -> dict[str, Any]:
 
 def ready(problem: Problem, device: Device, choice: Choice) -> Launch:
     """What the dispatcher chose, compiled, loaded and ready to be fired."""
-    route = TABLES[problem.table].routes[choice.route].of(problem.dtype)
+    route = TABLES[problem.table].route(choice.route, problem.dtype)
     return _built(problem, device, route, choice)
 
 

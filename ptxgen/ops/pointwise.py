@@ -384,6 +384,7 @@ class Reading:
         letters = "".join(letter for letter, _ in sets)
         form = Form(self.formula, tuple(sets[each] for each in lie.ways), letters, len(sizes))
         side = form.side if blocks else 0
+        in_place = form.factor is not None and arrays[form.factor[0]].ptr == targets[0].ptr
         numbers = told(lie.sizes, [steps for _, steps in sets], form.vector, side)
         self._fits(form, shape)
         values = {
@@ -392,6 +393,7 @@ class Reading:
             "BLOCKS": blocks,
             "RANK": len(sizes),
             "STEP": step,
+            "FACTOR": int(in_place),
         }
         return Problem(
             TABLE,

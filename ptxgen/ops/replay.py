@@ -2,8 +2,8 @@
 
 A function of torch tensors that takes views of them, allocates, and calls operations of the
 library fires, for tensors that lie alike, the same launches at the same places relative to them.
-The first call of a kind is followed (:class:`Recorder`): its tensors know which argument, or which
-allocation, they are parts of. If nothing else was done to them the call becomes a *plan*,
+A call of a kind that came often is followed (:class:`Recorder`): its tensors know which argument,
+or which allocation, they are parts of. If nothing else was done to them the call becomes a *plan*,
 straight-line code that allocates and fires. :func:`front` makes the code that looks plans up.
 
 What decides is in the key: shapes, strides, dtypes, device and low bits of the addresses of all
@@ -23,7 +23,8 @@ from typing import Any, TypeVar, cast
 from ptxgen.ops.launch import remember
 from ptxgen.runtime import extent, torch_current
 
-KEY = "({0}.shape, {0}.stride(), {0}.dtype, {0}.get_device())"
+LIE = "{0}.shape, {0}.stride(), {0}.dtype, {0}.get_device()"
+KEY = f"({LIE})"
 """:func:`ptxgen.runtime.torch_key`, written out where it is needed: a call is a fifth of it."""
 TENSORS: set[type] = set()
 """torch.Tensor and torch.nn.Parameter, once they have been seen; subclasses may do anything."""
@@ -46,6 +47,12 @@ _FACTS = frozenset(
 NEEDED: Any = inspect.Parameter.empty
 """The default of a parameter that has none."""
 Plan = Callable[..., Any]
+Memo = dict[tuple[Any, ...], Plan | int | None]
+"""Plans by what decides; how often such a call came that has none yet; None where there is none."""
+PATIENCE = 16
+"""Calls of a kind that come before one is followed. That costs about what so many plans save, and
+the sequence that grows by a token with each call never comes again.
+"""
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -119,9 +126,9 @@ class Recorder:
         return results[0] if len(results) == 1 else results
 
     def _source(self, operand: Any, pointer: int) -> str:
-        """The expression of a pointer."""
-        if operand is None:
-            return "0"
+        """The expression of a pointer, or of a number that kernels are given as one."""
+        if operand is None or isinstance(operand, int | float):
+            return str(pointer)  # a number follows from what is in the key
         if type(operand) is not _followed():
             self.whole = False
             return "0"
@@ -133,7 +140,7 @@ class Recorder:
         torch = sys.modules["torch"]
         results = found if isinstance(found, tuple) else (found,)
         parts = [r for r in results if r is not None]
-        if not (self.whole and self.steps and parts) or any(
+        if not (self.whole and 0 < len(self.steps) <= STEPS_MAX and parts) or any(
             type(r) is not _followed()
             or r.number < arguments
             or r.plain.dtype is not self.bases[r.number].dtype
@@ -215,7 +222,7 @@ def _same_memory(a: Any, b: Any) -> bool:
 
 def _numbers(sources: Iterable[str]) -> set[int]:
     """The bases that pointers lie in."""
-    return {int(source.partition(" ")[0][1:]) for source in sources if source != "0"}
+    return {int(source.partition(" ")[0][1:]) for source in sources if source[0] == "p"}
 
 
 def _result(result: Any, lies: dict[int, Any]) -> str:
@@ -298,7 +305,8 @@ class Parameter:
     """One of a remembered function.
 
     ``kind``: "array"; "optional", an array or None; "arrays", several; "list", numbers or a list of
-    such; "value"; "none", for which there are no plans unless it is None.
+    such; "value"; "flag" and "none", for which there are no plans unless it is a bool or None, or
+    None.
     """
 
     name: str
@@ -317,7 +325,7 @@ def front(
     keyed: Sequence[str] = (),
     hit: Sequence[str] = (),
     given: dict[str, Any] | None = None,
-    memo: dict[tuple[Any, ...], Plan | None] | None = None,
+    memo: Memo | None = None,
 ) -> Callable[..., Any]:
     """Code with these parameters that carries out the plan of its arguments, straight-line.
 
@@ -327,12 +335,15 @@ def front(
     before a plan is carried out; ``checks``: without which there is none; ``keyed``: expressions in
     the key besides; ``given``: what they speak of. ``memo``: where plans are kept.
 
-    A call is followed when one like it comes a second time: following costs some of what the plan
-    saves, and the sequence that grows by a token with each call never comes again.
+    A call is followed when :data:`PATIENCE` like it have come.
     """
     memo = {} if memo is None else memo
 
-    def follow(key: tuple[Any, ...]) -> Callable[..., Any]:
+    def seen(key: tuple[Any, ...], times: int) -> Callable[..., Any] | None:
+        """Such a call came so many times: None, or what is to follow this one."""
+        if times < PATIENCE:
+            remember(memo, key, times + 1)
+            return None
         return functools.partial(followed, memo, key, parameters)
 
     def watched() -> bool:
@@ -341,18 +352,16 @@ def front(
     namespace: dict[str, Any] = {
         "tensors": TENSORS,
         "optional": OPTIONAL,
+        "flags": _FLAGS,
         "find": memo.get,
-        "new": _NEW,
-        "seen": _SEEN,
-        "see": functools.partial(remember, memo),
-        "follow": follow,
+        "seen": seen,
         "missed": missed,
         "watched": watched,
         **(given or {}),
     }
     names = [p.name for p in parameters if p.kind in ("array", "optional")]
-    several = [p.name for p in parameters if p.kind == "arrays"]
     heads: list[str] = []
+    keys: list[str] = []
     checks, values, grads, pointers = [*checks], [*keyed], [], []
     body = []
     for i, p in enumerate(parameters):
@@ -363,32 +372,38 @@ def front(
         heads.append(n if p.default is NEEDED else f"{n}=default{i}")
         if p.kind == "array":
             checks.append(f"type({n}) in tensors")
-            body.append(f"p_{n} = {n}.data_ptr(); k_{n} = {KEY.format(n)}")
+            body.append(f"p_{n} = {n}.data_ptr()")
+            keys.append(LIE.format(n))
             grads.append(f"{n}.requires_grad")
             pointers.append(f"p_{n}")
         elif p.kind == "optional":
             checks.append(f"type({n}) in optional")
             body.append(f"p_{n} = 0; k_{n} = None")
             body.append(f"if {n} is not None: p_{n} = {n}.data_ptr(); k_{n} = {KEY.format(n)}")
+            keys.append(f"k_{n}")
             grads.append(f"({n} is not None and {n}.requires_grad)")
             pointers.append(f"p_{n}")
         elif p.kind == "arrays":
             checks.append(f"type({n}) in (tuple, list) and all([type(x) in tensors for x in {n}])")
             body.append(f"p_{n} = [x.data_ptr() for x in {n}]")
             body.append(f"k_{n} = (*[{KEY.format('x')} for x in {n}], *[x & 15 for x in p_{n}])")
+            keys.append(f"k_{n}")
             grads.append(f"any([x.requires_grad for x in {n}])")
             pointers.append(f"*p_{n}")
         elif p.kind == "list":
             values.append(f"(tuple({n}) if type({n}) is list else {n})")
-        elif p.kind == "value":
+        elif p.kind in ("value", "flag"):
             values.append(n)
+            if p.kind == "flag":
+                checks.append(f"type({n}) in flags")
         else:
             checks.append(f"{n} is None")
     if names:
         body.append(f"low = ({' | '.join(f'p_{n}' for n in names)}) & 15")
-        body.append(f"low = low and ({', '.join(f'p_{n} & 15' for n in names)},)")
+        if len(names) > 1:
+            body.append(f"low = low and ({', '.join(f'p_{n} & 15' for n in names)})")
         values.append("low")
-    body.append(f"key = ({', '.join((*(f'k_{n}' for n in (*names, *several)), *values))},)")
+    body.append(f"key = ({', '.join((*keys, *values))},)")
     passed = ", ".join(f"{p.name}={p.name}" if p.keyword else p.name for p in parameters)
     lines = [
         f"def call({', '.join(heads)}):",
@@ -396,7 +411,7 @@ def front(
         f"    if {' and '.join(checks)}:",
         "        try:",
         *(f"            {line}" for line in body),
-        "            plan = find(key, new)",
+        "            plan = find(key, 0)",
         "        except (RuntimeError, TypeError):  # no memory; what has no hash",
         "            plan = None",
     ]
@@ -405,11 +420,8 @@ def front(
         lines += ["            plan = None"]
     lines += [
         "        if plan is not None:",
-        "            if plan is new:",
-        "                see(key, seen)",
-        f"                return missed(None, {passed})",
-        "            if plan is seen:",
-        f"                return missed(follow(key), {passed})",
+        "            if type(plan) is int:",
+        f"                return missed(seen(key, plan), {passed})",
         *(f"            {line}" for line in hit),
         f"            return plan({', '.join(pointers)})",
         f"    return missed(None, {passed})",
@@ -418,11 +430,14 @@ def front(
     return cast(Callable[..., Any], namespace["call"])
 
 
-def remembered(*arrays: str, lists: tuple[str, ...] = ()) -> Callable[[_F], _F]:
+def remembered(
+    *arrays: str, lists: tuple[str, ...] = (), flags: tuple[str, ...] = ()
+) -> Callable[[_F], _F]:
     """Makes a function of the library one whose calls are remembered.
 
     ``arrays``: its arguments that are arrays, those with "*" sequences of such; ``lists``: those
-    that may be lists of numbers. Calls with ``out``, ``stream`` or ``kernel`` are as they were.
+    that may be lists of numbers; ``flags``: those that may be memory in place of a bool. Calls with
+    ``out``, ``stream``, ``kernel`` or such memory are as they were.
     """
 
     def make(function: _F) -> _F:
@@ -435,6 +450,8 @@ def remembered(*arrays: str, lists: tuple[str, ...] = ()) -> Callable[[_F], _F]:
                 kind = "arrays"
             elif p.name in lists:
                 kind = "list"
+            elif p.name in flags:
+                kind = "flag"
             elif p.name in ("out", "stream", "kernel"):
                 kind = "none"
             parameters.append(Parameter(p.name, kind, p.default, p.kind is p.KEYWORD_ONLY))
@@ -447,13 +464,8 @@ def remembered(*arrays: str, lists: tuple[str, ...] = ()) -> Callable[[_F], _F]:
     return make
 
 
-_NEW: Any = object()
-_SEEN: Any = object()
-"""In the place of a plan: a call like this came once."""
-
-
 def followed(
-    memo: dict[tuple[Any, ...], Plan | None],
+    memo: Memo,
     key: tuple[Any, ...],
     parameters: Sequence[Parameter],
     function: Callable[..., Any],
@@ -493,3 +505,6 @@ def _by_value(x: Any) -> bool:
 
 
 _VALUES = (bool, int, float, str, type(None))
+_FLAGS = {bool, type(None)}
+STEPS_MAX = 256
+"""Most launches of a plan. Of more, deciding is a small part of what they cost."""

@@ -118,7 +118,9 @@ def _outputs(
         wanted, what = targets[chosen], f"{list(row.results)[chosen]}'s dtype"
     if wanted is None:
         return natural
-    accepted = dict.fromkeys((natural[chosen], *((STORED[first],) if first in REAL else ())))
+    wide = (STORED[first],) if first in REAL else ()
+    more = (d for d in REAL if row.narrow and STORED[d] in wide)
+    accepted = dict.fromkeys((natural[chosen], *wide, *more))
     if NAMES.get(wanted) not in accepted:
         names = " or ".join(repr(FULL[d]) for d in accepted)
         raise DtypeError(f"{what} is {wanted!r}; takes {names}")

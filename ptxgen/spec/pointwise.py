@@ -11,6 +11,8 @@ arrays lie evenly have become one (:mod:`ptxgen.ops.pointwise`). Its variables a
 ``STEP``     how arrays step along the innermost dimension: 0, anyhow; 2, some by whole aligned
              vectors, the others anyhow; 3, by 0, by whole aligned vectors, or by these along the
              next dimension
+``FACTOR``   1 where an array is multiplied by one number in memory (:attr:`Form.factor`), in place;
+             else 0
 ``SMS``      streaming multiprocessors of the device
 ===========  ====================================================================================
 
@@ -22,6 +24,7 @@ the kernels of :data:`FORM`; others are made of them when they are first asked f
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,8 +42,8 @@ from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, GRID_MAX, INDEX_MAX, Expect, KernelSpec, check
 from ptxgen.spec.space import SMS_MAX, Between, OneOf, Space
 
-COUNT, CHUNKS, BLOCKS, RANK, STEP, SMS = map(
-    var, ("COUNT", "CHUNKS", "BLOCKS", "RANK", "STEP", "SMS")
+COUNT, CHUNKS, BLOCKS, RANK, STEP, FACTOR, SMS = map(
+    var, ("COUNT", "CHUNKS", "BLOCKS", "RANK", "STEP", "FACTOR", "SMS")
 )
 COUNT_MAX = 1 << 39
 RANK_MAX = 16
@@ -53,6 +56,7 @@ SPACE = Space(
         ("BLOCKS", Between(0, COUNT_MAX)),
         ("RANK", Between(1, RANK_MAX)),
         ("STEP", OneOf((0, 2, 3))),
+        ("FACTOR", OneOf((0, 1))),
         ("SMS", Between(1, SMS_MAX)),
     ),
 )
@@ -60,7 +64,7 @@ SPACE = Space(
 VECTOR_BYTES = 16
 BESIDE = 4
 """Neighbours in a warp along the second dimension, of square blocks."""
-WAYS = ("flat", "rows", "blocks", "any", "wide")
+WAYS = ("factor", "flat", "rows", "blocks", "any", "wide")
 DIVIDEND_MAX = (1 << 31) - 1
 """Largest number that is divided by multiplying (``quotient`` in the template)."""
 
@@ -95,6 +99,24 @@ class Form:
         return vectors(self.formula)[0]
 
     @cached_property
+    def factor(self) -> tuple[str, str] | None:
+        """The array and the number in memory whose product the only result is, by their names: all
+        is as it was where that number is 1 and the result is that array. (Exactly: a product with 1
+        is the other factor, and rounded to the dtype it came from.)
+        """
+        outputs = self.formula.outputs
+        if len(outputs) > 1 or outputs[0].node.op != "mul" or self.rank > 1:
+            return None
+        lies = dict(zip((a.name for a in self.arrays), self.sets, strict=True))
+        for x, by in itertools.permutations(outputs[0].node.args):
+            if x.op == by.op == "input" and {x.data.name, by.data.name} <= lies.keys():
+                alike = x.data.dtype == outputs[0].dtype
+                alike = alike and lies[x.data.name] == lies[outputs[0].name]
+                if alike and self.steps[lies[by.data.name]] == "u":
+                    return x.data.name, by.data.name
+        return None
+
+    @cached_property
     def side(self) -> int:
         """Elements of a side of a square block."""
         return vectors(self.formula)[1]
@@ -111,13 +133,16 @@ def vectors(formula: Formula) -> tuple[int, int]:
 
 
 def _representative() -> Formula:
-    x = Node("input", (), "f32", Input("x0", "bf16"))
-    y = Node("input", (), "f32", Input("x1", "bf16"))
-    s = Node("input", (), "f32", Input("x2", "f32", "scalar"))
-    return Formula((Output("y0", "bf16", f.fma(x, s, y)),))
+    x, y = f.read("x0", "bf16"), f.read("x1", "bf16")
+    return Formula((Output("y0", "bf16", f.fma(x, f.read("x2", "f32", "scalar"), y)),))
+
+
+def _product() -> Formula:
+    return Formula((Output("y0", "bf16", f.read("x0", "bf16") * f.read("x1", "f32")),))
 
 
 FORMS: Mapping[str, Form] = {
+    "factor": Form(_product(), (0, 1, 0), "vu", 1),
     "flat": Form(_representative(), (0, 0, 0), "v", 1),
     "rows": Form(_representative(), (0, 1, 0), "vs", 2),
     "blocks": Form(_representative(), (0, 1, 2), "wuv", 3),
@@ -131,8 +156,9 @@ FORMS: Mapping[str, Form] = {
 class PointwiseSpec(KernelSpec):
     """A kernel of pointwise formulas.
 
-    ``way``: "flat" (all arrays lie one behind the other: vectors, 64-bit indices), "rows" (vectors
-    of the innermost dimension; the others' indices are found by multiplying), "blocks" (squares of
+    ``way``: "flat" (all arrays lie one behind the other: vectors, 64-bit indices), "factor" (the
+    same of :attr:`Form.factor`: it ends at once where nothing is to be done), "rows" (vectors of
+    the innermost dimension; the others' indices are found by multiplying), "blocks" (squares of
     the two innermost, of which some arrays step along the other), "any" (single elements) or "wide"
     (the same with 64-bit division). A thread computes ``pieces`` vectors or elements, each a grid's
     threads behind the one before, or one block.
@@ -163,7 +189,10 @@ class PointwiseSpec(KernelSpec):
         check(set(form.sets) == set(range(len(form.steps))), name, "sets", form.sets, form.steps)
         check(1 <= form.rank <= RANK_MAX, name, "rank", form.rank, f"1 .. {RANK_MAX}")
         check(self.way != "flat" or form.rank == 1, name, "dimensions of flat", form.rank, 1)
-        steps, known = set(form.steps), {"flat": "uvs", "rows": "uvs", "blocks": "uvw"}
+        found = form.factor is not None or self.way != "factor"
+        check(found, name, "result of factor", form.formula.text, "an array times a number")
+        known = {"factor": "uvs", "flat": "uvs", "rows": "uvs", "blocks": "uvw"}
+        steps = set(form.steps)
         takes = known.get(self.way, "uvws")
         check(steps <= set(takes), name, "steps", form.steps, takes)
         check(self.way != "blocks" or form.rank > 1, name, "dimensions of blocks", form.rank, 2)
@@ -184,7 +213,7 @@ class PointwiseSpec(KernelSpec):
     @property
     def vectors(self) -> bool:
         """Whether it moves vectors."""
-        return self.way in ("flat", "rows")
+        return self.way in ("factor", "flat", "rows")
 
     @property
     def vector(self) -> int:
@@ -196,7 +225,7 @@ class PointwiseSpec(KernelSpec):
     @property
     def wide(self) -> bool:
         """Whether indices of pieces have 64 bits."""
-        return self.way in ("flat", "wide")
+        return self.way in ("factor", "flat", "wide")
 
     @property
     def batch(self) -> int:
@@ -300,12 +329,14 @@ class PointwiseSpec(KernelSpec):
         if self.pieces == 1:
             return ceil_div(self.units, self.threads)
         # Few elements are spread over the device, a piece a thread.
-        spread = minimum(ceil_div(self.units, self.threads), SMS * 2)
+        beside = 16 if self.way == "factor" else 2
+        spread = minimum(ceil_div(self.units, self.threads), SMS * beside)
         return maximum(ceil_div(self.units, self.threads * self.pieces), spread)
 
     @property
     def requires(self) -> Expr:
         terms = {
+            "factor": (STEP.eq(2), RANK.eq(1), FACTOR.eq(1)),
             "flat": (STEP.eq(2), RANK.eq(1)),
             "rows": (STEP.eq(2), RANK >= 2, CHUNKS <= DIVIDEND_MAX),
             "blocks": (STEP.eq(3), RANK >= 2, BLOCKS >= 1, BLOCKS <= DIVIDEND_MAX),

@@ -167,6 +167,10 @@ class Route:
         return Route(steps, self.prefer, self.reason)
 
 
+TWINS_MAX = 1024
+"""Most routes that a table keeps made for dtypes."""
+
+
 @dataclass(frozen=True)
 class RouteTable:
     """The routes of one kind of problems, in order.
@@ -194,6 +198,19 @@ class RouteTable:
             same = route.steps == other.steps
             check(same, route.name, "one name, other steps", route.reason, other.reason)
         return found
+
+    def route(self, number: int, dtype: Hashable) -> Route:
+        """A route for problems of a dtype, made when it is first asked for."""
+        found = self._twins.get((number, dtype))
+        if found is None:
+            if len(self._twins) >= TWINS_MAX:
+                self._twins.clear()
+            found = self._twins[number, dtype] = self.routes[number].of(dtype)
+        return found
+
+    @cached_property
+    def _twins(self) -> dict[tuple[int, Hashable], Route]:
+        return {}
 
     def kernels(self) -> Iterable[KernelSpec]:
         """All kernels of all dtypes."""

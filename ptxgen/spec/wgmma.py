@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
@@ -438,7 +439,7 @@ class WgmmaSpec(Ring, GemmSpec):
         check(work + clusters <= INDEX_MAX, self.name, "work + clusters", work, INDEX_MAX)
         return min(work, clusters) * self.ctas, 1, 1
 
-    @property
+    @cached_property
     def abi(self) -> Abi:
         maps = tuple(
             matrix(

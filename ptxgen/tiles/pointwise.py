@@ -9,6 +9,7 @@ from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.pointwise import FORMS, SPACE, PointwiseSpec
 
 _ROUTES = (
+    ("factor", 32, "products by a number in memory, in place: few CTAs, which see a 1 and end"),
     ("flat", 2, "arrays that lie one element behind the other"),
     ("rows", 2, "vectors of the innermost dimension"),
     ("blocks", 1, "squares of two dimensions, along either of which arrays lie"),

@@ -4,9 +4,10 @@ A function of :data:`SERVED` is called with the block's tier and the operator's 
 below autograd, and returns what the operator returns. ``out=`` and in-place forms are made of it.
 It may return ``NotImplemented`` (arguments that it does not take: the operator is then unknown to
 the block), or :data:`ALONE` (PyTorch's kernel has the block's property for them, for the reason
-that stands there). A function of :data:`COMPOSED` runs above autograd, and is made of functions
-that can be differentiated. One of :data:`WHOLE` runs there as well, where autograd records nothing,
-and saves what PyTorch makes for gradients; it may return :data:`PARTS`.
+that stands there). Functions of :data:`COMPOSED` run above autograd: where that records nothing the
+first, which may return :data:`PARTS`; else the second, which is made of functions that can be
+differentiated, with the same bits. One of :data:`WHOLE` runs there as well, where autograd records
+nothing, and saves what PyTorch makes for gradients; it may return :data:`PARTS`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import torch
 from torch.nn import functional
 
 from ptxgen.errors import ShapeError
+from ptxgen.numerics.formula import where
 from ptxgen.numerics.select import K_MAX
 from ptxgen.ops import columns, moves, rowwise, scan, select
 from ptxgen.ops.forward import run as _linear
+from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.product import run as _product
 from ptxgen.ops.run import caller
 from ptxgen.torch import groupnorm
@@ -31,6 +34,7 @@ from ptxgen.torch.functional import (
     PLAIN,
     added,
     check_batches,
+    compute_matmul,
     matmul,
     matrix,
     wide,
@@ -41,7 +45,7 @@ Serve = Callable[..., Any]
 ALONE: Final = object()
 """Returned where PyTorch's own kernel computes each row by itself."""
 PARTS: Final = object()
-"""Returned where PyTorch's own kernel calls operators that are served."""
+"""Returned where what is called instead is made of operators that are served."""
 
 
 # -- products -------------------------------------------------------------------------------
@@ -568,6 +572,72 @@ def _index_put_(
 
 
 # -- attention ------------------------------------------------------------------------------
+def _attends(query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool) -> bool:
+    """Whether this is attention as it is served."""
+    tensors = (query, key, value)
+    return not (
+        dropout
+        or any(t.layout is not torch.strided for t in tensors)
+        or any(t.dtype is not query.dtype or t.dim() != query.dim() for t in tensors)
+        or query.dtype not in NAMES
+        or query.dim() < 3
+        or (causal and mask is not None)
+    )
+
+
+def _attention_alone(
+    tier: str,
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: Any = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """As :func:`_attention`: a product, weights in one pass over the scores (a mask is added in
+    another), a product.
+    """
+    if not _attends(query, key, value, attn_mask, dropout_p, is_causal):
+        return PARTS
+    wider = wide(query.dtype)
+    if 0 in (*query.shape, *key.shape, *value.shape):
+        return PARTS
+    heads, length, width = query.shape[-3:]
+    shared, keys = key.shape[-3], key.shape[-2]
+    grouped = enable_gqa and shared != heads
+    q = query.reshape(*query.shape[:-3], shared, -1, width) if grouped else query
+    scores = compute_matmul(q, key.mT, tier, wider)
+    by, seen = 1 / math.sqrt(width) if scale is None else scale, None
+    if attn_mask is not None:
+        each = scores.view(*query.shape[:-1], keys) if grouped else scores
+        sizes = zip(reversed(attn_mask.shape), reversed(each.shape), strict=False)
+        if (
+            attn_mask.dtype not in (torch.bool, query.dtype, wider)
+            or attn_mask.dim() > each.dim()
+            or any(size not in (1, of) for size, of in sizes)
+        ):
+            return PARTS
+        masked = _kept if attn_mask.dtype is torch.bool else _shifted
+        masked(each, attn_mask, float(by), out=each)
+        by = 1.0
+    elif is_causal:
+        seen = query.new_empty((math.prod(scores.shape[:-1]) // length, length), dtype=torch.int32)
+        _filled(seen, 1, out=seen)
+        seen = scan.run(seen, seen, None, _FORWARD).view(scores.shape[:-1])
+    options = float(by), NAMES[value.dtype], None
+    weights = _rows("attention_weights", options, scores, seen)
+    found = compute_matmul(weights, value, tier)
+    return found.view(*query.shape[:-1], value.shape[-1]) if grouped else found
+
+
+_kept = Pointwise(lambda x, mask, scale: where(mask, x * scale, -math.inf), "kept")
+_shifted = Pointwise(lambda x, mask, scale: x * scale + mask, "shifted")
+_filled = Pointwise(lambda x, value: value, "filled")
+
+
 def _attention(
     tier: str,
     query: Any,
@@ -581,17 +651,12 @@ def _attention(
     enable_gqa: bool = False,
 ) -> Any:
     """``softmax(q · kᵀ · scale + mask) · v``: scores and weights in f32 (f64 of f64), the weights
-    then rounded to the dtype of ``value``. Heads that share keys are rows of one product.
+    then rounded to the dtype of ``value``. A query that sees no key gets zeros. Heads that share
+    keys are rows of one product.
     """
     tensors = (query, key, value)
-    if (
-        dropout_p
-        or any(type(t) not in PLAIN or t.layout is not torch.strided for t in tensors)
-        or any(t.dtype is not query.dtype or t.dim() != query.dim() for t in tensors)
-        or query.dtype not in NAMES
-        or query.dim() < 3
-        or (is_causal and attn_mask is not None)
-    ):
+    plain = all(type(t) in PLAIN for t in tensors)
+    if not (plain and _attends(*tensors, attn_mask, dropout_p, is_causal)):
         return NotImplemented
     heads, length, width = query.shape[-3:]
     shared, keys = key.shape[-3], key.shape[-2]
@@ -603,16 +668,13 @@ def _attention(
     scores = scores * (1 / math.sqrt(width) if scale is None else scale)
     if is_causal:
         attn_mask = torch.ones(length, keys, dtype=torch.bool, device=query.device).tril_()
-    if attn_mask is None:
-        weights = torch.softmax(scores, -1)
-    else:
-        masked = (
+    if attn_mask is not None:
+        scores = (
             scores.masked_fill(~attn_mask, -math.inf)
             if attn_mask.dtype is torch.bool
             else scores + attn_mask
         )
-        weights = torch._safe_softmax(masked, -1)
-    weights = weights.to(value.dtype)
+    weights = torch._safe_softmax(scores, -1).to(value.dtype)
     if grouped:
         weights = weights.reshape(*q.shape[:-1], keys)
     found = matmul(weights, value, tier=tier)
@@ -666,8 +728,10 @@ SERVED: Final[dict[str, Serve]] = {
 }
 """Operators of ATen, functional forms, and what serves them."""
 
-COMPOSED: Final[dict[str, Serve]] = {"scaled_dot_product_attention": _attention}
-"""Operators that are served above autograd."""
+COMPOSED: Final[dict[str, tuple[Serve, Serve]]] = {
+    "scaled_dot_product_attention": (_attention_alone, _attention)
+}
+"""Operators that are served above autograd: what does where nothing is recorded, and what else."""
 
 WHOLE: Final[dict[str, tuple[str, Serve]]] = {
     "layer_norm": ("native_layer_norm", _layer_norm_alone),

@@ -3,10 +3,14 @@
 Gradients are made in the forward pass, with the logits, and kept; the backward pass multiplies them
 by the loss's own gradient. With ``reduction="none"`` that is one number a row, which only the
 backward pass knows: it computes the logits again.
+
+Where nobody but autograd could be watching, calls go straight to the library, by plans
+(:mod:`ptxgen.ops.replay`); whoever watches is shown operators.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,7 +19,8 @@ from torch.autograd.function import once_differentiable
 import ptxgen.ops as ops
 from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.torch.functional import any_autocast, main_grad_of, rounded, wide
+from ptxgen.ops.replay import remembered
+from ptxgen.torch.functional import any_autocast, gradient_wanted, main_grad_of, rounded, wide
 
 _LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 _times = Pointwise(lambda g, by: g * by, "times")
@@ -72,7 +77,8 @@ def linear_cross_entropy(
     recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in asked)
     if not recorded:
         return _op(x, w, target, bias, None, _NONE, how)[0]
-    found: torch.Tensor = _Fused.apply(x, w, bias, target, sums, how)
+    apply = _Fused.apply if gradient_wanted(*asked, target) is None else _recorded
+    found: torch.Tensor = apply(x, w, bias, target, sums, how)
     return found
 
 
@@ -127,17 +133,19 @@ class _Fused(torch.autograd.Function):
             found = _op(x, w, target, bias, dy.contiguous(), ctx.needs, ctx.how, _widths(ctx.sums))
             found, by = found[1:], None
         else:
-            found = list(ctx.saved_tensors)
+            found = ctx.saved_tensors
         made = iter(found)
-        dx, dw, dbias = (next(made) if need else None for need in ctx.needs)
-        dx = _scaled(dx, by)
-        given = []
-        for gradient, main in zip((dw, dbias), ctx.sums, strict=True):
+        gradients = [next(made) if need else None for need in ctx.needs]
+        for i, main in enumerate(ctx.sums, 1):
+            gradient = gradients[i]
             if gradient is not None and main is not None:
                 _onto(main, gradient, by)
-                gradient = None
-            given.append(_scaled(gradient, by))
-        return dx, *given, None, None, None
+                gradients[i] = None
+        return *(gradients if by is None else _scaled(gradients, by)), None, None, None
+
+
+_recorded = super(torch.autograd.Function, _Fused).apply
+"""``_Fused.apply`` without what it does for ``torch.func``, which never comes here."""
 
 
 def _widths(sums: tuple[torch.Tensor | None, ...]) -> tuple[bool, bool]:
@@ -145,23 +153,29 @@ def _widths(sums: tuple[torch.Tensor | None, ...]) -> tuple[bool, bool]:
     return sums[0] is not None, sums[1] is not None
 
 
-def _scaled(gradient: torch.Tensor | None, by: torch.Tensor | None) -> torch.Tensor | None:
+def _scaled(gradients: list[torch.Tensor | None], by: torch.Tensor) -> list[torch.Tensor | None]:
     """In place, so that there are never two; a second backward pass is then refused by autograd.
 
     What is traced has to be functional, and is made so without a copy by the compiler.
     """
-    if gradient is None or by is None:
-        return gradient
     if torch.compiler.is_compiling():
-        found: torch.Tensor = torch.ops.ptxgen.scaled(gradient, by)
-        return found
-    torch.ops.ptxgen.scale_(gradient, by)
-    torch.autograd.graph.increment_version(gradient)  # operators of a library do not
-    return gradient
+        return [None if g is None else torch.ops.ptxgen.scaled(g, by) for g in gradients]
+    there = [g for g in gradients if g is not None]
+    shown = gradient_wanted(by, *there) is None
+    for gradient in there:
+        if shown:
+            torch.ops.ptxgen.scale_(gradient, by)
+        else:
+            _times(gradient, by, out=gradient)
+        torch.autograd.graph.increment_version(gradient)  # operators of a library do not
+    return gradients
 
 
 def _onto(main: torch.Tensor, gradient: torch.Tensor, by: torch.Tensor | None) -> None:
-    torch.ops.ptxgen.add_scaled(main, gradient, by)
+    if by is None or gradient_wanted(main, gradient, by) is None:
+        torch.ops.ptxgen.add_scaled(main, gradient, by)
+    else:
+        _add_times(main, gradient, by, out=main)
 
 
 def _op(
@@ -173,7 +187,10 @@ def _op(
     needs: Needs,
     how: tuple[Any, ...],
     widths: tuple[bool, bool] = (False, False),
-) -> list[torch.Tensor]:
+) -> Sequence[torch.Tensor]:
+    """The loss, and those gradients that are needed."""
+    if gradient_wanted(x, w, target, bias, dy) is not None:
+        return _computed(x, w, target, bias, dy, needs=needs, widths=widths, how=how)
     found: list[torch.Tensor] = torch.ops.ptxgen.linear_cross_entropy(
         x, w, target, bias, dy, list(needs), list(widths), *how
     )
@@ -181,6 +198,33 @@ def _op(
 
 
 # -- operators ----------------------------------------------------------------------------------
+@remembered("x", "w", "target", "bias", "dy")
+def _computed(
+    x: Any,
+    w: Any,
+    target: Any,
+    bias: Any = None,
+    dy: Any = None,
+    *,
+    needs: Needs,
+    widths: tuple[bool, bool],
+    how: tuple[Any, ...],
+) -> tuple[torch.Tensor, ...]:
+    options = dict(zip(LINEAR_CROSS_ENTROPY.options, how, strict=True))
+    x, target = x.contiguous(), target.contiguous()
+    if not any(needs):
+        return (ops.linear_cross_entropy(x, w, target, bias, **options),)
+    dx, dw, dbias = needs
+    memory = [
+        w.new_empty(t.shape, dtype=wide(t.dtype)) if need and broad else need
+        for t, need, broad in zip((w, bias), (dw, dbias), widths, strict=True)
+    ]
+    found = ops.linear_cross_entropy_grad(
+        x, w, target, bias, dx=dx, dw=memory[0], dbias=memory[1], dy=dy, **options
+    )
+    return tuple(t for t in found if t is not None)
+
+
 def _compute(
     x: Any,
     w: Any,
@@ -191,20 +235,11 @@ def _compute(
     widths: Any,
     *how: Any,
 ) -> list[torch.Tensor]:
-    options = dict(zip(LINEAR_CROSS_ENTROPY.options, how, strict=True))
-    x, target = x.contiguous(), target.contiguous()
+    (dx, dw, dbias), (wide_dw, wide_dbias) = map(bool, needs), map(bool, widths)
+    asked, wanted = (dx, dw, dbias), (wide_dw, wide_dbias)
     with torch.no_grad():
-        if not any(needs):
-            return [ops.linear_cross_entropy(x, w, target, bias, **options)]
-        dx, dw, dbias = needs
-        memory = [
-            w.new_empty(t.shape, dtype=wide(t.dtype)) if need and broad else bool(need)
-            for t, need, broad in zip((w, bias), (dw, dbias), widths, strict=True)
-        ]
-        loss, *found = ops.linear_cross_entropy_grad(
-            x, w, target, bias, dx=bool(dx), dw=memory[0], dbias=memory[1], dy=dy, **options
-        )
-        return [loss, *(g for g in found if g is not None)]
+        found = _computed(x, w, target, bias, dy, needs=asked, widths=wanted, how=how)
+    return list(found)
 
 
 def _fake(

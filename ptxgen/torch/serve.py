@@ -11,7 +11,7 @@ import os
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -21,7 +21,7 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ptxgen.errors import DtypeError, PtxgenError, UnservedError
-from ptxgen.ops.replay import NEEDED, Parameter, Plan, front
+from ptxgen.ops.replay import NEEDED, Memo, Parameter, front
 from ptxgen.torch.aten import ALONE, COMPOSED, PARTS, SERVED, WHOLE, Serve
 from ptxgen.torch.functional import PLAIN
 from ptxgen.torch.module import _checked
@@ -275,10 +275,10 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
     rows = {overload(f"aten::{name}"): serve for name, serve in SERVED.items()}
     forms, planned = {**rows, **dict(_forms(rows))}, set(rows)
     del rows
-    composed = {overload(f"aten::{name}"): serve for name, serve in COMPOSED.items()}
-    for op, serve in composed.items():
+    composed = {overload(f"aten::{name}"): how for name, how in COMPOSED.items()}
+    for op, (alone, serve) in composed.items():
         for each in (f"Autograd{key}", key):
-            yield op, each, _composed(op, serve)
+            yield op, each, _composed(op, alone, serve)
     for name, (part, serve) in WHOLE.items():
         op = overload(f"aten::{name}")
         if op is not None and served(overload(f"aten::{part}")):
@@ -415,15 +415,17 @@ def _whole(op: Any, name: str, serve: Serve) -> Make:
     return make
 
 
-def _watched(tree: Any) -> bool:
+def _watched(given: Iterable[Any]) -> bool:
     """Whether somebody has to see what is done to some tensor."""
+    recorded = torch.is_grad_enabled()
     return forward_ad._current_level >= 0 or any(
-        type(t) not in PLAIN or (t.requires_grad and torch.is_grad_enabled())
-        for t in _tensors(tree)
+        type(t) not in PLAIN or (recorded and t.requires_grad)
+        for t in given
+        if isinstance(t, torch.Tensor)
     )
 
 
-_memos: dict[tuple[Any, ...], dict[tuple[Any, ...], Plan | None]] = {}
+_memos: dict[tuple[Any, ...], Memo] = {}
 """Plans of each operator and overload, by name and arguments; they outlive blocks."""
 
 
@@ -472,22 +474,29 @@ _KINDS = {
 """How :mod:`ptxgen.ops.replay` takes arguments of a type."""
 
 
-def _composed(op: Any, serve: Serve) -> Make:
-    name, qualified = op.overloadpacket.__name__, str(op)
+def _composed(op: Any, alone: Serve, serve: Serve) -> Make:
+    name, qualified, parameters = op.overloadpacket.__name__, str(op), _parameters(op)
+    assert parameters is not None, "of numbers and tensors"
 
     def make(blocks: list[batch_invariant], original: Any) -> Callable[..., Any]:
-        def kernel(*args: Any, **options: Any) -> Any:
+        def serving(follow: Any, *args: Any, **options: Any) -> Any:
             if not blocks:
                 return original(*args, **options)
-            block = blocks[-1]
-            found = serve(block.tier, *args, **options)
+            block, found = blocks[-1], PARTS
+            if not _watched((*args, *options.values())):
+                compute = functools.partial(alone, block.tier)
+                if follow is not None:
+                    compute = functools.partial(follow, compute)
+                found = compute(*args, **options)
+            if found is PARTS:
+                found = serve(block.tier, *args, **options)
             if found is NotImplemented:
                 block._meet(qualified)
                 return original(*args, **options)
             block.served[name] += 1
             return found
 
-        return kernel
+        return _front(parameters, serving, blocks, name, autograd=True)
 
     return make
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bits import same_bits
-from pointwise_cases import KINDS, LAYOUTS, computed, drawn, rows, strided
+from pointwise_cases import KINDS, LAYOUTS, computed, drawn, rows, scaled, strided
 
 import ptxgen
 from ptxgen import functions as f
@@ -107,6 +107,24 @@ def test_the_hot_path_is_the_careful_one(device) -> None:
     mixed(again, y, 0.5, out=again)  # now hot
     agree(again.float().cpu().numpy(), z.float().cpu().numpy(), "in place")
     assert torch.equal(z.nan_to_num(), mixed(x, y, 0.5).nan_to_num())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+@pytest.mark.parametrize("count", [1, 1003, 3_000_001])
+def test_a_product_by_one_in_place_writes_nothing(count, dtype) -> None:
+    """A signalling NaN that has been computed with is none."""
+    kind = getattr(torch, dtype)
+    x = torch.randn(count, device="cuda").to(kind)
+    bits = x.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()])
+    odd = {"bfloat16": 0x7F81, "float16": 0x7C01, "float32": 0x7F800001, "float64": 0x7FF << 52 | 1}
+    bits[::500] = odd[dtype]
+    before, wide = bits.clone(), torch.promote_types(kind, torch.float32)
+    scaled(x, torch.ones((), device="cuda", dtype=wide), out=x)
+    assert count == 1 or torch.equal(bits, before)
+    half = torch.full((), 0.5, device="cuda", dtype=wide)
+    expected = (x.to(wide) * half).to(kind)
+    scaled(x, half, out=x)
+    assert not (bits == odd[dtype]).any() and torch.equal(x.nan_to_num(), expected.nan_to_num())
 
 
 class Backwards:

@@ -53,6 +53,12 @@ CASES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    """The second call of a kind is followed."""
+    monkeypatch.setattr(replay, "PATIENCE", 1)
+
+
 @pytest.fixture
 def decided(monkeypatch):
     """The calls that had no plan, by what was followed."""

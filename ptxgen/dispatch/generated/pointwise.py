@@ -10,50 +10,69 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    arch: str, count: int, chunks: int, blocks: int, rank: int, step: int, sms: int, time: Time
+    arch: str,
+    count: int,
+    chunks: int,
+    blocks: int,
+    rank: int,
+    step: int,
+    factor: int,
+    sms: int,
+    time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
-    # 0: arrays that lie one element behind the other
+    # 0: products by a number in memory, in place: few CTAs, which see a 1 and end
+    if (
+        step == 2 and rank == 1 and factor == 1
+        and max(-(-chunks // 4096), min(-(-chunks // 128), sms * 16)) <= 2147483647
+    ):
+        choice = Choice(
+            0, ("pw_factor_bf16_76cb2f",),
+            (max(-(-chunks // 4096), min(-(-chunks // 128), sms * 16)),), (),
+        )
+        yield Candidate(0.0, choice)
+        return
+    # 1: arrays that lie one element behind the other
     if (
         step == 2 and rank == 1
         and max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)) <= 2147483647
     ):
         choice = Choice(
-            0, ("pw_flat_bf16_fd4b9a",), (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),),
+            1, ("pw_flat_bf16_fd4b9a",), (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 1: vectors of the innermost dimension
+    # 2: vectors of the innermost dimension
     if (
         step == 2 and rank >= 2 and chunks <= 2147483647
         and max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)) <= 2147483647
     ):
         choice = Choice(
-            1, ("pw_rows_bf16_366c94",), (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),),
+            2, ("pw_rows_bf16_366c94",), (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 2: squares of two dimensions, along either of which arrays lie
+    # 3: squares of two dimensions, along either of which arrays lie
     if (
         step == 3 and rank >= 2 and blocks >= 1 and blocks <= 2147483647
         and -(-blocks // 128) <= 2147483647
     ):
-        yield Candidate(0.0, Choice(2, ("pw_blocks_bf16_4d60b7",), (-(-blocks // 128),), ()))
+        yield Candidate(0.0, Choice(3, ("pw_blocks_bf16_4d60b7",), (-(-blocks // 128),), ()))
         return
-    # 3: elements, anyhow
+    # 4: elements, anyhow
     if count <= 2147483647 and max(-(-count // 512), min(-(-count // 128), sms * 2)) <= 2147483647:
         choice = Choice(
-            3, ("pw_any_bf16_497414",), (max(-(-count // 512), min(-(-count // 128), sms * 2)),),
+            4, ("pw_any_bf16_497414",), (max(-(-count // 512), min(-(-count // 128), sms * 2)),),
             (),
         )
         yield Candidate(0.0, choice)
         return
-    # 4: more than 2^31 elements, anyhow
+    # 5: more than 2^31 elements, anyhow
     if max(-(-count // 512), min(-(-count // 128), sms * 2)) <= 2147483647:
         choice = Choice(
-            4, ("pw_wide_bf16_44c752",), (max(-(-count // 512), min(-(-count // 128), sms * 2)),),
+            5, ("pw_wide_bf16_44c752",), (max(-(-count // 512), min(-(-count // 128), sms * 2)),),
             (),
         )
         yield Candidate(0.0, choice)

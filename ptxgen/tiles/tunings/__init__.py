@@ -109,8 +109,10 @@ class Tuning:
 
     def least(self, quantities: tuple[float, ...]) -> float:
         """What a kernel takes at least, µs, on a GPU whose constants are another's."""
+        if not self.scaled:
+            return 0.0
         named = dict(zip(TERMS, quantities, strict=True))
-        return max(named["memory"] + named["stores"], named["products"]) if self.scaled else 0.0
+        return max(named["memory"] + named["stores"], named["products"])
 
     def terms(
         self,
@@ -132,7 +134,8 @@ class Tuning:
         # Of a batch, L2 holds the operands of those problems that have a CTA at a time.
         together = min(max(slots * sms / ctas, 1.0), count)
         fits = min(_L2_USED * rates.l2 / max(operands * together, 1), 1.0)
-        ctas, loads, operands, stores = (x * count for x in (ctas, loads, operands, stores))
+        ctas, loads = ctas * count, loads * count
+        operands, stores = operands * count, stores * count
         return (
             1.0,
             100.0 * steps / cycles,

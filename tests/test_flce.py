@@ -62,9 +62,6 @@ def test_bits_are_the_oracles(dtype, at):
     alike(got, reference.linear_cross_entropy_grad(x, w, target, bias, **how), "gradients")
     same_bits(got[0], loss, seed=SEED, spec="", what="the loss with gradients")
     assert got[1].dtype == got[2].dtype == dtype and (got[3] is None) == (bias is None)
-    z = reference.linear(x, w, bias, layout=layout)
-    apart = ptxgen.cross_entropy(z, target, **options)
-    same_bits(loss, apart, seed=SEED, spec="", what="product, then loss")
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:2], ids=lambda d: np.dtype(d).name)

@@ -32,7 +32,7 @@ CHUNK_MAX = 2048
 """Most rows of a chunk by default: more gain nothing (docs/performance-flce.md)."""
 WHOLE = 1 << 24
 """Bytes of logits that are not worth cutting."""
-EVALUATED = 63_000_000
+EVALUATED = 62_000_000
 """Bytes of a chunk's logits where there are no gradients, so that less than 64 MB are needed."""
 
 REDUCTIONS = ("mean", "sum", "none")

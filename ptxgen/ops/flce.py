@@ -1,7 +1,7 @@
 """Fused linear cross-entropy: the last layer and the loss, chunk by chunk of the rows.
 
-Made of other operations: product, loss and gradient of the logits over rows, products. A chunk's
-logits become their gradient in place, and their memory the next chunk's.
+Made of other operations: product, maxima and sums of the logits' segments, loss and gradient over
+rows, products. A chunk's logits become their gradient in place, and their memory the next chunk's.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
 from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of
 from ptxgen.numerics.formula import cast
+from ptxgen.numerics.logits import segments
 from ptxgen.ops.dgrad import linear_dgrad
 from ptxgen.ops.forward import linear
+from ptxgen.ops.logits import logit_gradient, logit_segments
 from ptxgen.ops.op import Options, Plan
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.rowcalls import reduced
 from ptxgen.ops.rowwise import run
 from ptxgen.ops.run import refuse_gradients
-from ptxgen.ops.views import apart, check_contiguous
+from ptxgen.ops.views import ALIGN_MAX, apart, check_contiguous
 from ptxgen.ops.wgrad import linear_wgrad
 from ptxgen.runtime import Call, framework_of
 from ptxgen.runtime.arrays import ArrayView, empty, host_empty, view
@@ -74,11 +76,11 @@ def linear_cross_entropy(
         ``chunk``: rows at a time, rounded up to a multiple of 16; by default such that logits take
         less than 64 MB (:func:`ptxgen.numerics.flce.chunk_of`).
     Bits
-        Contract ``flce/1`` (:mod:`ptxgen.numerics.flce`): a row's loss depends on that row and on
-        ``w`` alone; not on the batch, nor on the chunk. Equal to :func:`ptxgen.cross_entropy` of
-        :func:`ptxgen.linear`. :func:`ptxgen.reference.linear_cross_entropy` returns the same bits.
+        Contract ``flce/2`` (:mod:`ptxgen.numerics.flce`): a row's loss depends on that row and on
+        ``w`` alone; not on the batch, nor on the chunk.
+        :func:`ptxgen.reference.linear_cross_entropy` returns the same bits.
     Memory
-        A chunk's logits, and a loss a row, of the arrays' framework.
+        A chunk's logits, 8 bytes for 256 of them, and a loss a row, of the arrays' framework.
 
     Takes torch, CuPy and NumPy arrays. Raises ShapeError, DtypeError, OptionError, DeviceError,
     GradError, IndexRangeError or CompileError, before anything is written. No call waits for the
@@ -131,12 +133,12 @@ def linear_cross_entropy_grad(
         ``dy``: the gradient by the loss that comes from above: a number, an array of one (both cost
         nothing), or for "none" one a row (by default 1 for each).
     Bits
-        Contract ``flce/1``. dx depends on neither chunk nor other rows; dw and dbias as wide as
+        Contract ``flce/2``. dx depends on neither chunk nor other rows; dw and dbias as wide as
         sums are one chain over all rows, whatever the chunk. A dw of 16 bits is rounded after each
         chunk, so it depends on that: pass float32 memory if it must not.
     Memory
         A chunk's logits (by default about what x takes, at least 128 and at most 2048 rows), 8
-        bytes a row, and for dbias 4 bytes a class.
+        bytes for 256 of them, 20 bytes a row, and for dbias 4 bytes a class.
     """
     head = _read(
         x,
@@ -151,6 +153,12 @@ def linear_cross_entropy_grad(
     share = head.shares_read(dy)
     head.check(check_targets)
     return head.compute(wanted, share, bool(accumulate))
+
+
+def _pitch(n: int, itemsize: int) -> int:
+    """Elements from row to row of logits: rows begin at multiples of 16 bytes."""
+    unit = ALIGN_MAX // itemsize
+    return -(-n // unit) * unit
 
 
 def _plan(gradients: bool, sizes: tuple[int, ...], dtype: Any, options: Options) -> Plan:
@@ -173,14 +181,26 @@ def _plan(gradients: bool, sizes: tuple[int, ...], dtype: Any, options: Options)
     chunk = chunk_of(m, n, k, itemsize, gradients, given["chunk"])
     rows, count = min(chunk, m), -(-m // chunk)
     how = {"layout": given["layout"], "tier": given["tier"]}
-    row = {name: given[name] for name in ("label_smoothing", "softcap", "z_loss")}
+    capped = {"softcap": given["softcap"]}
     wide = "f64" if full == "float64" else "f32"
+    broad = "float64" if wide == "f64" else "float32"
+    joined = {name: given[name] for name in ("label_smoothing", "softcap", "z_loss")}
     steps: list[tuple[str, tuple[int, ...], str, Options, int]] = [
         ("linear", (rows, n, k), full, how, count),
-        ("cross_entropy_both" if gradients else "cross_entropy", (rows, n), full, row, count),
+        ("logit_segments", (rows, n), full, capped, count),
+        ("cross_entropy_joined", (rows, segments(n)), broad, {**joined, "classes": n}, count),
     ]
-    scratch = {"logits": rows * n * itemsize, "losses": m * ITEMSIZE[wide]}
+    if given["label_smoothing"]:
+        steps.insert(2, ("capped_mean", (rows, n), full, capped, count))
+    scratch = {
+        "logits": rows * _pitch(n, itemsize) * itemsize,
+        "segments": rows * segments(n) * 2 * ITEMSIZE[wide],
+        "rows": rows * 4 * ITEMSIZE[wide],
+        "losses": m * ITEMSIZE[wide],
+    }
     if gradients:
+        smoothed = {**capped, "label_smoothing": given["label_smoothing"]}
+        steps.append(("logit_gradient", (rows, n), full, smoothed, count))
         steps.append(("linear_dgrad", (rows, n, k), full, how, count))
         steps.append(("linear_wgrad", (rows, n, k), full, {**how, "chain": True}, count))
         if given["reduction"] == "mean":
@@ -315,7 +335,7 @@ class _Head:
         m, n, k = self.sizes
         of = {"layout": self.layout, "tier": self.tier, "stream": self.stream}
         losses = self.empty((m,), self.wide)
-        logits = self.empty((min(self.chunk, m), n), self.x.dtype)
+        logits = _Logits(self, min(self.chunk, m))
         grads = dict(wanted or {})
         adds = {name: accumulate and memory is not None for name, memory in grads.items()}
         for name, shape, dtype in (
@@ -329,14 +349,12 @@ class _Head:
         dx = None if "dx" not in grads else grads["dx"].reshape((m, k))
         for first, last in self.chunks():
             x, target = self.rows[first:last], self.targets[first:last]
-            z, loss = logits[: last - first], losses[first:last]
+            z = logits.rows(last - first)
             linear(x, self.w, self.bias, out=z, **of)
+            logits.loss(target, losses[first:last])
             if not grads:
-                run("cross_entropy")(z, target, loss, self.stream, (*self.numbers, None))
                 continue
-            dy = None if share is None else share[first:last]
-            how = (*self.numbers, None, None)
-            run("cross_entropy_both")(z, target, dy, loss, z, self.stream, how)
+            logits.turn(target, None if share is None else share[first:last])
             if dx is not None:
                 linear_dgrad(z, self.w, out=dx[first:last], **of)
             if "dw" in grads:
@@ -350,6 +368,44 @@ class _Head:
             losses.reshape(self.shape), self.targets, self.reduction, self.numbers[0], self.stream
         )
         return (loss, *(grads.get(name) for name in ("dx", "dw", "dbias")))
+
+
+class _Logits:
+    """A chunk's logits, what their rows have, and their gradient, in the same memory."""
+
+    def __init__(self, head: _Head, rows: int) -> None:
+        self.head, n = head, head.sizes[1]
+        # NumPy's arrays travel without gaps anyway.
+        pitch = n if head.call.host else _pitch(n, head.x.itemsize)
+        self.memory = head.empty((rows, pitch), head.x.dtype)
+        self.segments = head.empty((2, rows, segments(n)), head.wide)
+        self.by_row = head.empty((4, rows), head.wide)
+        """The target's logit, the maximum, the gradient's scale, the mean."""
+
+    def rows(self, count: int) -> Any:
+        """Memory for the logits of as many rows, which is then worked on."""
+        self.z = self.memory[:count, : self.head.sizes[1]]
+        self.top, self.total = self.segments[0][:count], self.segments[1][:count]
+        self.hit, self.peak, self.scale, self.even = (row[:count] for row in self.by_row)
+        return self.z
+
+    def loss(self, target: Any, out: Any) -> None:
+        """The rows' losses."""
+        ignored, smoothing, softcap, z_loss = self.head.numbers
+        found, stream = (self.top, self.total, self.hit), self.head.stream
+        logit_segments(self.z, target, *found, stream, (softcap, None))
+        even = self.even if smoothing else None
+        if even is not None:
+            run("capped_mean")(self.z, even, stream, (softcap, None))
+        how = (ignored, self.head.sizes[1], smoothing, softcap, z_loss, None)
+        results = out, self.peak, self.scale
+        run("cross_entropy_joined")(*found, target, even, *results, stream, how)
+
+    def turn(self, target: Any, share: Any) -> None:
+        """The logits become their gradient."""
+        ignored, smoothing, softcap, _ = self.head.numbers
+        given = self.z, target, self.peak, self.scale, share
+        logit_gradient(*given, self.z, self.head.stream, (ignored, smoothing, softcap, None))
 
 
 class _Down:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from ptxgen.numerics import functions, rowops
 from ptxgen.numerics.constants import F32
-from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.contract import TIERS, Contract
 from ptxgen.numerics.formula import STORED, Formula, Function, Node, Output, bits, cast, fma
 from ptxgen.numerics.formula import from_bits, length, read, where
 from ptxgen.numerics.signature import Option, Signature
@@ -40,6 +40,26 @@ LOGIT_SEGMENTS = Signature(
     {"": {"x": "... N", "target": "...", "top": "... S", "total": "... S", "hit": "..."}},
     ("M", "N"),
     options={"softcap": Option(None, kind="float")},
+)
+LINEAR_SEGMENTS = Signature(
+    "linear_segments",
+    ("x", "w", "target", "bias"),
+    ("top", "total", "hit"),
+    {
+        layout: {
+            "x": "... K",
+            "w": form,
+            "target": "...",
+            "bias": "N",
+            "top": "... S",
+            "total": "... S",
+            "hit": "...",
+        }
+        for layout, form in (("nk", "N K"), ("kn", "K N"))
+    },
+    ("M", "N", "K"),
+    optional=frozenset({"bias"}),
+    options={"layout": Option("nk", ("nk", "kn")), "tier": Option("auto", ("auto", *TIERS))},
 )
 LOGIT_GRADIENT = Signature(
     "logit_gradient",

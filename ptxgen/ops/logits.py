@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.numerics.contract import OPERATIONS, TIERS
 from ptxgen.numerics.formula import STORED
-from ptxgen.numerics.logits import LOGIT_GRADIENT, LOGIT_SEGMENTS, segments
+from ptxgen.numerics.gemm import LINEAR
+from ptxgen.numerics.logits import LINEAR_SEGMENTS, LOGIT_GRADIENT, LOGIT_SEGMENTS, segments
 from ptxgen.numerics.pointwise import FULL
 from ptxgen.numerics.rowops import REAL
 from ptxgen.numerics.signature import Signature
+from ptxgen.ops import gemm
 from ptxgen.ops.op import Op, Options, Question, Result
 from ptxgen.ops.run import caller
 from ptxgen.ops.views import alignment, apart, check_contiguous, leading
 from ptxgen.runtime.arrays import ArrayView
-from ptxgen.spec import Key, Problem
+from ptxgen.spec import ALONE, Key, Problem
 from ptxgen.spec.logits import WIDE_TARGET
-from ptxgen.tiles.logits import key
+from ptxgen.tiles.logits import TABLES, key, product_key
 
 _DTYPES = {FULL[short]: short for short in REAL}
 
@@ -136,11 +139,85 @@ def _op(signature: Signature, part: str) -> Op:
     return Op(signature, read, lambda question: _pose(signature, part, question))
 
 
+@dataclass(frozen=True, slots=True)
+class ProductReading:
+    """A product whose segments alone are wanted (:class:`ptxgen.ops.op.Reading`)."""
+
+    product: gemm.Reading
+    flags: int
+    results: tuple[Result, ...]
+
+    def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
+        """See :meth:`ptxgen.ops.op.Reading.problem`."""
+        for name, target in zip(LINEAR_SEGMENTS.results, targets, strict=True):
+            alignment(name, target)
+            check_contiguous(name, target, result=True)
+        found = self.product
+        if found.dims[0] == 0:
+            return None
+        told = {**dict(ALONE), "LDA": found.lds[0], "LDB": found.lds[1]}
+        told |= {"FLAGS": self.flags, "K": found.dims[2]}
+        return _product(found.storage, found.dtype, found.dims, found.aligns, tuple(told.items()))
+
+
+def _read_product(
+    views: Mapping[str, ArrayView], options: Options, targets: tuple[str | None, ...]
+) -> ProductReading:
+    factors = {name: view for name, view in views.items() if name != "target"}
+    target = views["target"]
+    if target.dtype not in ("int64", "int32"):
+        raise DtypeError(f"target has dtype {target.dtype}; takes int64 or int32")
+    alignment("target", target)
+    check_contiguous("target", target)
+    given = {**options, "out_dtype": None}
+    found = gemm.read(LINEAR, factors, given, (None,), lambda storage, _: served(storage))
+    shapes = {name: view.shape for name, view in views.items()}
+    count = {"S": segments(found.dims[1])}
+    inferred = LINEAR_SEGMENTS.infer(shapes, options["layout"], given=count)
+    if found.tier != "tc":
+        raise OptionError(f"tier is {found.tier!r}; linear_segments takes 'tc'")
+    if any(dtype not in (None, "float32") for dtype in targets):
+        raise DtypeError(f"results have dtypes {list(targets)}; takes float32")
+    flags = found.flags | (WIDE_TARGET if target.dtype == "int64" else 0)
+    results = tuple(Result(shape, "float32") for shape in inferred.results)
+    return ProductReading(found, flags, results)
+
+
+def served(storage: str) -> bool:
+    """Whether there are products of segments of operands stored so."""
+    return product_key(storage) in TABLES
+
+
+def _pose_product(question: Question) -> Problem:
+    if question.dtype not in TIERS["tc"]:
+        raise DtypeError(f"dtype is {question.dtype}; takes {', '.join(TIERS['tc'])}")
+    storage = OPERATIONS["linear"].products[question.options["layout"]].layout
+    m, n, k = (question.sizes[s] for s in LINEAR_SEGMENTS.sizes)
+    align_a, align_b = (question.aligns * 2)[:2]
+    return _product(storage, question.dtype, (m, n, k), (align_a, align_b), ())
+
+
+def _product(
+    storage: str,
+    dtype: str,
+    dims: tuple[int, int, int],
+    aligns: tuple[int, int],
+    told: tuple[tuple[str, int | float], ...],
+) -> Problem:
+    m, n, k = dims
+    values = (("M", m), ("N", n), ("K", max(k, 1)), ("ALIGN_A", aligns[0]), ("ALIGN_B", aligns[1]))
+    pointers = ("a", "b", "target", "bias", *LINEAR_SEGMENTS.results)
+    what = f"linear_segments M={m} N={n} K={k}"
+    return Problem(product_key(storage), dtype, values, told, pointers, what)
+
+
 OPS = {
+    LINEAR_SEGMENTS.name: Op(LINEAR_SEGMENTS, _read_product, _pose_product),
     LOGIT_SEGMENTS.name: _op(LOGIT_SEGMENTS, "segments"),
     LOGIT_GRADIENT.name: _op(LOGIT_GRADIENT, "gradient"),
 }
 """The rows of what is done with logits."""
 
 logit_segments = caller(OPS["logit_segments"])
+linear_segments = caller(OPS["linear_segments"])
 logit_gradient = caller(OPS["logit_gradient"])

@@ -11,6 +11,7 @@ from ptxgen.numerics import logits
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import STORED, Formula
 from ptxgen.numerics.logits import SEGMENT
+from ptxgen.reference import ops
 from ptxgen.reference.formula import KINDS, evaluate, stored, widened
 from ptxgen.reference.rowwise import reduce
 
@@ -44,8 +45,22 @@ def logit_segments(
         sums = np.where(top < np.inf, sums, np.nan)
     known = (at >= 0) & (at < n)
     found = np.take_along_axis(wide, np.where(known, at, 0)[..., None], -1)[..., 0]
-    hit = np.where(known, found, 0).astype(wide.dtype)
+    hit = np.where(known, found + wide.dtype.type(0), 0).astype(wide.dtype)
     return top[..., 0], sums[..., 0].astype(wide.dtype), hit
+
+
+def linear_segments(
+    x: ArrayLike,
+    w: ArrayLike,
+    target: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    layout: str = "nk",
+    tier: str = "auto",
+    arch: str = "sm_90",
+) -> tuple[Array, Array, Array]:
+    """:func:`logit_segments` of a product."""
+    return logit_segments(ops.linear(x, w, bias, layout=layout, tier=tier, arch=arch), target)
 
 
 def logit_gradient(

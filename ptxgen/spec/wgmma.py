@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
-from ptxgen.spec.abi import Abi, Param
+from ptxgen.numerics.logits import FLCE, SEGMENT, term
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
+from ptxgen.spec.logits import WIDE_TARGET
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
 """Swizzle in bytes by the width of a panel in elements: its rows are that long."""
@@ -502,3 +506,45 @@ class WgmmaSpec(Ring, GemmSpec):
             f"requires {self.requires}",
             f"grid {self.grid}",
         )
+
+
+@dataclass(frozen=True)
+class WgmmaSegmentsSpec(WgmmaSpec):
+    """A product of logits that keeps none of them: of each row's segments it stores maximum and sum
+    as contract ``flce/2`` has them, and the target's logit. A tile is as wide as a segment.
+    """
+
+    contract: Contract = FLCE
+
+    family: ClassVar[str] = "wgmma_segments"
+    WIDE_TARGET: ClassVar[int] = WIDE_TARGET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self.bn == SEGMENT, self.name, "bn is a segment", self.bn, SEGMENT)
+        check(self.split == "none", self.name, "split", self.split, "none")
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        return MappingProxyType(
+            {**super().context, "weight_functions": list(cuda.functions(term(self.dtype, False)))}
+        )
+
+    @property
+    def exchange_bytes(self) -> int:
+        return 0
+
+    @property
+    def multiplier(self) -> str:
+        return "wgmma"
+
+    @property
+    def abi(self) -> Abi:
+        plain = super().abi.params
+        kept = [p for p in plain if p.name not in ("c", "workspace", "ldc", "chunk")]
+        at = next(i for i, p in enumerate(kept) if p.kind != "ptr")
+        own = (
+            ptr("target", "const void*"),
+            *(ptr(name, "float*") for name in ("top", "total", "hit")),
+        )
+        return Abi((*kept[:at], *own, *kept[at:]))

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxgen.expr import TRUE
+from ptxgen.numerics.contract import TC_ROWS
 from ptxgen.spec import Key, Route, RouteTable
+from ptxgen.spec.gemm import space
 from ptxgen.spec.logits import PARTS, SPACE, LogitsSpec
+from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 
 
 def key(part: str, capped: bool) -> Key:
@@ -20,7 +23,21 @@ def _table(part: str, capped: bool) -> RouteTable:
     return RouteTable(SPACE, (route,), ("bf16", "f16", "f32", "f64"))
 
 
+def product_key(storage: str) -> Key:
+    """The table of products that keep segments only, of operands stored so."""
+    return ("logits", "product", storage)
+
+
+def _products(storage: str) -> RouteTable:
+    kernel = WgmmaSegmentsSpec(
+        layout=storage, bm=128, bn=256, bk=64, consumers=2, stages=4, registers=232, raster=16
+    )
+    route = Route((kernel,), TRUE, "no logit reaches memory")
+    return RouteTable(space(TC_ROWS), (route,), ("bf16", "f16"), partial=True)
+
+
 TABLES: dict[Key, Callable[[], RouteTable]] = {
-    key(part, capped): partial(_table, part, capped) for part in PARTS for capped in (False, True)
+    **{key(p, capped): partial(_table, p, capped) for p in PARTS for capped in (False, True)},
+    **{product_key(storage): partial(_products, storage) for storage in ("NT", "NN")},
 }
 """What makes each table."""

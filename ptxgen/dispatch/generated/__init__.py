@@ -14,6 +14,8 @@ TABLES: dict[tuple[str, ...], str] = {
     ("int4", "rrr", "u4"): "int4_rrr_u4",
     ("logits", "gradient"): "logits_gradient",
     ("logits", "gradient", "capped"): "logits_gradient_capped",
+    ("logits", "product", "NN"): "logits_product_nn",
+    ("logits", "product", "NT"): "logits_product_nt",
     ("logits", "segments"): "logits_segments",
     ("logits", "segments", "capped"): "logits_segments_capped",
     ("logsumexp",): "logsumexp",

@@ -24,6 +24,7 @@ neither the chunks nor the other rows, dW and dbias of full width not on the chu
 from __future__ import annotations
 
 from ptxgen.numerics.contract import TIERS
+from ptxgen.numerics.logits import segments
 from ptxgen.numerics.signature import Option, Signature
 
 GROUP = 16
@@ -34,6 +35,9 @@ WHOLE = 1 << 24
 """Bytes of logits that are not worth cutting."""
 EVALUATED = 62_000_000
 """Bytes of a chunk's logits where there are no gradients, so that less than 64 MB are needed."""
+
+TILE = 128
+"""Rows of a tile of the product that keeps segments."""
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -79,3 +83,15 @@ def chunk_of(
         else:
             asked = max(EVALUATED // (n * itemsize) // GROUP * GROUP, 64)
     return max(-(-min(asked, m) // GROUP) * GROUP, GROUP)
+
+
+def segmented(dtype: str, tier: str, smoothing: float, softcap: float | None) -> bool:
+    """Whether a product may keep segments alone, where there are no gradients: on tensor cores, and
+    of logits whose mean nobody wants, and which are as the product has them.
+    """
+    return dtype in TIERS["tc"] and tier in ("auto", "tc") and not smoothing and softcap is None
+
+
+def rows_at_once(n: int) -> int:
+    """Rows of ``n`` classes whose segments are in memory at a time, in less than 64 MB."""
+    return max(EVALUATED // (8 * segments(n) + 16) // TILE * TILE, TILE)

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError, UncoveredError
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
-from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of
+from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of, rows_at_once, segmented
 from ptxgen.numerics.formula import cast
 from ptxgen.numerics.logits import segments
 from ptxgen.ops.dgrad import linear_dgrad
 from ptxgen.ops.forward import linear
-from ptxgen.ops.logits import logit_gradient, logit_segments
+from ptxgen.ops.logits import linear_segments, logit_gradient, logit_segments
 from ptxgen.ops.op import Options, Plan
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.rowcalls import reduced
@@ -232,6 +232,8 @@ class _Head:
     layout: str
     tier: str
     chunk: int
+    asked: int | None
+    """The chunk that the caller wants."""
     call: Call
     stream: Any
 
@@ -335,6 +337,8 @@ class _Head:
         m, n, k = self.sizes
         of = {"layout": self.layout, "tier": self.tier, "stream": self.stream}
         losses = self.empty((m,), self.wide)
+        if not wanted and self.evaluated(losses):
+            return self.reduced(losses), None, None, None
         logits = _Logits(self, min(self.chunk, m))
         grads = dict(wanted or {})
         adds = {name: accumulate and memory is not None for name, memory in grads.items()}
@@ -349,7 +353,8 @@ class _Head:
         dx = None if "dx" not in grads else grads["dx"].reshape((m, k))
         for first, last in self.chunks():
             x, target = self.rows[first:last], self.targets[first:last]
-            z = logits.rows(last - first)
+            logits.begin(last - first)
+            z = logits.z
             linear(x, self.w, self.bias, out=z, **of)
             logits.loss(target, losses[first:last])
             if not grads:
@@ -364,42 +369,83 @@ class _Head:
                 down.add(z, target, first)
         if down is not None:
             grads["dbias"] = down.result()
-        loss = reduced(
-            losses.reshape(self.shape), self.targets, self.reduction, self.numbers[0], self.stream
-        )
-        return (loss, *(grads.get(name) for name in ("dx", "dw", "dbias")))
+        return (self.reduced(losses), *(grads.get(name) for name in ("dx", "dw", "dbias")))
+
+    def evaluated(self, losses: Any) -> bool:
+        """Computes the rows' losses with no logit in memory; false where no product does so."""
+        m, n, k = self.sizes
+        if not segmented(DTYPES[self.x.dtype], self.tier, *self.numbers[1:3]):
+            return False
+        chunk = self.asked or rows_at_once(n)
+        rows = _Rows(self, min(chunk, m))
+        try:
+            for first in range(0, m, chunk):
+                last = min(first + chunk, m)
+                rows.begin(last - first)
+                rows.product(self.rows[first:last], self.targets[first:last])
+                rows.join(self.targets[first:last], losses[first:last])
+        except UncoveredError:  # at the first chunk, before anything is launched
+            return False
+        return True
+
+    def reduced(self, losses: Any) -> Any:
+        """The rows' losses, their sum or their mean."""
+        shaped, (ignored, *_) = losses.reshape(self.shape), self.numbers
+        return reduced(shaped, self.targets, self.reduction, ignored, self.stream)
 
 
-class _Logits:
-    """A chunk's logits, what their rows have, and their gradient, in the same memory."""
+class _Rows:
+    """What the rows of a chunk have besides their logits: segments, and what these make."""
 
     def __init__(self, head: _Head, rows: int) -> None:
-        self.head, n = head, head.sizes[1]
-        # NumPy's arrays travel without gaps anyway.
-        pitch = n if head.call.host else _pitch(n, head.x.itemsize)
-        self.memory = head.empty((rows, pitch), head.x.dtype)
-        self.segments = head.empty((2, rows, segments(n)), head.wide)
+        self.head = head
+        self.segments = head.empty((2, rows, segments(head.sizes[1])), head.wide)
         self.by_row = head.empty((4, rows), head.wide)
         """The target's logit, the maximum, the gradient's scale, the mean."""
 
-    def rows(self, count: int) -> Any:
-        """Memory for the logits of as many rows, which is then worked on."""
-        self.z = self.memory[:count, : self.head.sizes[1]]
+    def begin(self, count: int) -> None:
+        """A chunk of as many rows."""
         self.top, self.total = self.segments[0][:count], self.segments[1][:count]
         self.hit, self.peak, self.scale, self.even = (row[:count] for row in self.by_row)
-        return self.z
+
+    def product(self, x: Any, target: Any) -> None:
+        """The segments of a product whose logits nobody sees. UncoveredError where none serves."""
+        head, found = self.head, (self.top, self.total, self.hit)
+        how = (head.layout, head.tier, None)
+        linear_segments(x, head.w, target, head.bias, *found, head.stream, how)
+
+    def join(self, target: Any, out: Any, even: Any = None) -> None:
+        """The rows' losses, of their segments."""
+        ignored, smoothing, softcap, z_loss = self.head.numbers
+        how = (ignored, self.head.sizes[1], smoothing, softcap, z_loss, None)
+        given = self.top, self.total, self.hit, target, even
+        run("cross_entropy_joined")(*given, out, self.peak, self.scale, self.head.stream, how)
+
+
+class _Logits(_Rows):
+    """A chunk's logits, and their gradient in the same memory."""
+
+    def __init__(self, head: _Head, rows: int) -> None:
+        super().__init__(head, rows)
+        n = head.sizes[1]
+        # NumPy's arrays travel without gaps anyway.
+        pitch = n if head.call.host else _pitch(n, head.x.itemsize)
+        self.memory = head.empty((rows, pitch), head.x.dtype)
+
+    def begin(self, count: int) -> None:
+        super().begin(count)
+        self.z = self.memory[:count, : self.head.sizes[1]]
 
     def loss(self, target: Any, out: Any) -> None:
         """The rows' losses."""
-        ignored, smoothing, softcap, z_loss = self.head.numbers
-        found, stream = (self.top, self.total, self.hit), self.head.stream
+        _, smoothing, softcap, _ = self.head.numbers
+        stream = self.head.stream
+        found = self.top, self.total, self.hit
         logit_segments(self.z, target, *found, stream, (softcap, None))
         even = self.even if smoothing else None
         if even is not None:
             run("capped_mean")(self.z, even, stream, (softcap, None))
-        how = (ignored, self.head.sizes[1], smoothing, softcap, z_loss, None)
-        results = out, self.peak, self.scale
-        run("cross_entropy_joined")(*found, target, even, *results, stream, how)
+        self.join(target, out, even)
 
     def turn(self, target: Any, share: Any) -> None:
         """The logits become their gradient."""
@@ -510,6 +556,7 @@ def _read(
         layout,
         tier,
         chunk_of(m, n, k, itemsize, gradients, chunk),
+        chunk,
         call,
         stream,
     )

@@ -21,9 +21,22 @@ from __future__ import annotations
 from ptxgen.numerics import functions, rowops
 from ptxgen.numerics.constants import F32
 from ptxgen.numerics.contract import TIERS, Contract
-from ptxgen.numerics.formula import STORED, Formula, Function, Node, Output, bits, cast, fma
-from ptxgen.numerics.formula import from_bits, length, read, where
+from ptxgen.numerics.formula import (
+    STORED,
+    Formula,
+    Function,
+    Node,
+    Output,
+    bits,
+    cast,
+    fma,
+    from_bits,
+    length,
+    read,
+    where,
+)
 from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.softcap import capped as capped_by
 
 SEGMENT = 256
 """Classes of a segment: columns of the widest tile of tensor cores."""
@@ -106,21 +119,23 @@ weight = Function("weight", _weight, 1, types=("f32", "f64"))
 :data:`ptxgen.numerics.rowops.decay`. Of a NaN it is some number."""
 
 
-def peak(dtype: str, capped: bool) -> Formula:
-    """A segment's maximum ``m``, of its largest logit ``x``."""
+def peak(dtype: str, capped: bool, near: bool = False) -> Formula:
+    """A segment's maximum ``m``, of its largest logit ``x``. ``near``: all are small, as in
+    :func:`ptxgen.numerics.softcap.capped`.
+    """
     x, softcap = _logit(STORED[dtype], capped)
-    z, _ = rowops.capped(x, softcap)
+    z, _ = capped_by(x, softcap, near)
     return Formula((Output("m", x.type, z + 0.0),))
 
 
-def term(dtype: str, capped: bool) -> Formula:
+def term(dtype: str, capped: bool, near: bool = False) -> Formula:
     """What a logit ``x`` adds to the sum of its segment, of maximum ``m``."""
     x, softcap = _logit(dtype, capped)
-    z, _ = rowops.capped(x, softcap)
+    z, _ = capped_by(x, softcap, near)
     return Formula((Output("term", x.type, weight(z - read("m", x.type, "scalar"))),))
 
 
-def gradient(dtype: str, capped: bool) -> Formula:
+def gradient(dtype: str, capped: bool, near: bool = False) -> Formula:
     """The gradient by a logit ``x``, of what its row has: maximum, scale, and share ``dy``.
 
     ``hit``: whether it is the target's.
@@ -129,7 +144,7 @@ def gradient(dtype: str, capped: bool) -> Formula:
     top, scale, dy, smoothing = (
         read(name, x.type, "scalar") for name in ("top", "scale", "dy", "smoothing")
     )
-    z, slope = rowops.capped(x, softcap)
+    z, slope = capped_by(x, softcap, near)
     even = smoothing / cast(length(), x.type) * dy
     g = fma(rowops.decay(z - top), scale * dy, -even)
     g = where(read("hit", "bool", "scalar"), g - (1 - smoothing) * dy, g)

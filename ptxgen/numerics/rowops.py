@@ -40,6 +40,7 @@ from ptxgen.numerics.formula import (
 from ptxgen.numerics.gradient import gradients
 from ptxgen.numerics.pointwise import NAMES
 from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.softcap import capped
 
 REAL = ("f32", "bf16", "f16", "f64")
 NUMBERS = (*REAL, "i32", "i64")
@@ -252,7 +253,7 @@ def _logsumexp(x: Node) -> Node:
     return where(functions.isinf(m), m, total + m)
 
 
-def capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
+def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
     """The logits, and how fast they change with x (None: as x does)."""
     if softcap is None:
         return x, None
@@ -275,7 +276,7 @@ def _cross_entropy(
     softcap: Node | None,
     z_loss: Node | None,
 ) -> Node:
-    z, _ = capped(x, softcap)
+    z, _ = _capped(x, softcap)
     hit, target, valid = _hit(target, ignore_index)
     m = z.reduce("max")
     above = functions.log(decay(z - m).reduce("sum"))  # of the log of the sum, above m
@@ -298,7 +299,7 @@ def _cross_entropy_backward(
     softcap: Node | None,
     z_loss: Node | None,
 ) -> Node:
-    z, slope = capped(x, softcap)
+    z, slope = _capped(x, softcap)
     hit, target, valid = _hit(target, ignore_index)
     m = z.reduce("max")
     e = decay(z - m)

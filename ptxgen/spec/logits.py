@@ -12,13 +12,13 @@ the formula. Rows at any address are served; those at multiples of 16 bytes trav
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ptxgen.expr import TRUE, Expr, ceil_div, minimum, var
-from ptxgen.numerics import logits
+from ptxgen.numerics import logits, softcap
 from ptxgen.numerics.contract import ITEMSIZE, Contract
 from ptxgen.numerics.formula import STORED, Formula
 from ptxgen.numerics.logits import SEGMENT
@@ -102,24 +102,34 @@ class LogitsSpec(KernelSpec):
         """What is computed in."""
         return STORED[self.dtype]
 
-    @property
-    def formula(self) -> Formula:
-        """What is computed of each logit."""
+    def formula(self, near: bool = False) -> Formula:
+        """What is computed of each logit; ``near``: of those that are all small."""
         made = logits.term if self.part == "segments" else logits.gradient
-        return made(self.dtype, self.capped)
+        return made(self.dtype, self.capped, near)
+
+    @property
+    def ways(self) -> Mapping[str, Mapping[str, Sequence[str]]]:
+        """Statements for a logit, and for a segment's largest, by the name of the way."""
+        taken = {"Any": False, **({"Near": True} if self.capped and self.wide == "f32" else {})}
+        return {
+            name: {
+                "each": _statements(self.formula(near)),
+                "peak": _statements(logits.peak(self.dtype, self.capped, near)),
+            }
+            for name, near in taken.items()
+        }
 
     @property
     def context(self) -> Mapping[str, Any]:
-        peak = logits.peak(self.dtype, self.capped)
         return MappingProxyType(
             {
                 "T": cuda.STORAGE[self.dtype],
                 "C": cuda.CTYPES[self.wide],
                 "SEGMENT": SEGMENT,
-                "formula": self.formula,
+                "NEAR": softcap.NEAR,
+                "formula": self.formula(),
                 "functions": cuda.functions,
-                "each": list(_statements(self.formula)),
-                "peak": list(_statements(peak)) if self.part == "segments" else [],
+                "ways": self.ways,
             }
         )
 
@@ -167,11 +177,10 @@ class LogitsSpec(KernelSpec):
         )
 
 
-def _statements(formula: Formula) -> Iterator[str]:
+def _statements(formula: Formula) -> list[str]:
     """Of values that have the inputs' names, to ``result``."""
     names = {n: n.data.name for n in formula.nodes if n.op == "input"}
     names |= {n: "(long long)cols" for n in formula.nodes if n.op == "length"}
     (output,) = formula.outputs
     node = output.node.args[0] if output.node.op == "round_to" else output.node
-    yield from cuda.statements([node], names)
-    yield f"return {names[node]};"
+    return [*cuda.statements([node], names), f"return {names[node]};"]

@@ -85,11 +85,11 @@ def chunk_of(
     return max(-(-min(asked, m) // GROUP) * GROUP, GROUP)
 
 
-def segmented(dtype: str, tier: str, smoothing: float, softcap: float | None) -> bool:
+def segmented(dtype: str, tier: str, smoothing: float) -> bool:
     """Whether a product may keep segments alone, where there are no gradients: on tensor cores, and
-    of logits whose mean nobody wants, and which are as the product has them.
+    of logits whose mean nobody wants.
     """
-    return dtype in TIERS["tc"] and tier in ("auto", "tc") and not smoothing and softcap is None
+    return dtype in TIERS["tc"] and tier in ("auto", "tc") and not smoothing
 
 
 def rows_at_once(n: int) -> int:

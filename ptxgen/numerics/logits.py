@@ -72,7 +72,11 @@ LINEAR_SEGMENTS = Signature(
     },
     ("M", "N", "K"),
     optional=frozenset({"bias"}),
-    options={"layout": Option("nk", ("nk", "kn")), "tier": Option("auto", ("auto", *TIERS))},
+    options={
+        "layout": Option("nk", ("nk", "kn")),
+        "tier": Option("auto", ("auto", *TIERS)),
+        "softcap": Option(None, kind="float"),
+    },
 )
 LOGIT_GRADIENT = Signature(
     "logit_gradient",

@@ -374,7 +374,7 @@ class _Head:
     def evaluated(self, losses: Any) -> bool:
         """Computes the rows' losses with no logit in memory; false where no product does so."""
         m, n, k = self.sizes
-        if not segmented(DTYPES[self.x.dtype], self.tier, *self.numbers[1:3]):
+        if not segmented(DTYPES[self.x.dtype], self.tier, self.numbers[1]):
             return False
         chunk = self.asked or rows_at_once(n)
         rows = _Rows(self, min(chunk, m))
@@ -411,7 +411,7 @@ class _Rows:
     def product(self, x: Any, target: Any) -> None:
         """The segments of a product whose logits nobody sees. UncoveredError where none serves."""
         head, found = self.head, (self.top, self.total, self.hit)
-        how = (head.layout, head.tier, None)
+        how = (head.layout, head.tier, head.numbers[2], None)
         linear_segments(x, head.w, target, head.bias, *found, head.stream, how)
 
     def join(self, target: Any, out: Any, even: Any = None) -> None:

@@ -145,6 +145,7 @@ class ProductReading:
 
     product: gemm.Reading
     flags: int
+    softcap: float | None
     results: tuple[Result, ...]
 
     def problem(self, targets: tuple[ArrayView, ...]) -> Problem | None:
@@ -157,7 +158,10 @@ class ProductReading:
             return None
         told = {**dict(ALONE), "LDA": found.lds[0], "LDB": found.lds[1]}
         told |= {"FLAGS": self.flags, "K": found.dims[2]}
-        return _product(found.storage, found.dtype, found.dims, found.aligns, tuple(told.items()))
+        if self.softcap is not None:
+            told["SOFTCAP"] = self.softcap
+        table = product_key(found.storage, self.softcap is not None)
+        return _product(table, found.dtype, found.dims, found.aligns, tuple(told.items()))
 
 
 def _read_product(
@@ -169,7 +173,8 @@ def _read_product(
         raise DtypeError(f"target has dtype {target.dtype}; takes int64 or int32")
     alignment("target", target)
     check_contiguous("target", target)
-    given = {**options, "out_dtype": None}
+    given = {"layout": options["layout"], "tier": options["tier"], "out_dtype": None}
+    given["kernel"] = options["kernel"]
     found = gemm.read(LINEAR, factors, given, (None,), lambda storage, _: served(storage))
     shapes = {name: view.shape for name, view in views.items()}
     count = {"S": segments(found.dims[1])}
@@ -180,12 +185,12 @@ def _read_product(
         raise DtypeError(f"results have dtypes {list(targets)}; takes float32")
     flags = found.flags | (WIDE_TARGET if target.dtype == "int64" else 0)
     results = tuple(Result(shape, "float32") for shape in inferred.results)
-    return ProductReading(found, flags, results)
+    return ProductReading(found, flags, options["softcap"], results)
 
 
 def served(storage: str) -> bool:
     """Whether there are products of segments of operands stored so."""
-    return product_key(storage) in TABLES
+    return product_key(storage, False) in TABLES
 
 
 def _pose_product(question: Question) -> Problem:
@@ -194,11 +199,12 @@ def _pose_product(question: Question) -> Problem:
     storage = OPERATIONS["linear"].products[question.options["layout"]].layout
     m, n, k = (question.sizes[s] for s in LINEAR_SEGMENTS.sizes)
     align_a, align_b = (question.aligns * 2)[:2]
-    return _product(storage, question.dtype, (m, n, k), (align_a, align_b), ())
+    table = product_key(storage, question.options["softcap"] is not None)
+    return _product(table, question.dtype, (m, n, k), (align_a, align_b), ())
 
 
 def _product(
-    storage: str,
+    table: Key,
     dtype: str,
     dims: tuple[int, int, int],
     aligns: tuple[int, int],
@@ -208,7 +214,7 @@ def _product(
     values = (("M", m), ("N", n), ("K", max(k, 1)), ("ALIGN_A", aligns[0]), ("ALIGN_B", aligns[1]))
     pointers = ("a", "b", "target", "bias", *LINEAR_SEGMENTS.results)
     what = f"linear_segments M={m} N={n} K={k}"
-    return Problem(product_key(storage), dtype, values, told, pointers, what)
+    return Problem(table, dtype, values, told, pointers, what)
 
 
 OPS = {

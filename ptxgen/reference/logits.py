@@ -57,10 +57,12 @@ def linear_segments(
     *,
     layout: str = "nk",
     tier: str = "auto",
+    softcap: float | None = None,
     arch: str = "sm_90",
 ) -> tuple[Array, Array, Array]:
     """:func:`logit_segments` of a product."""
-    return logit_segments(ops.linear(x, w, bias, layout=layout, tier=tier, arch=arch), target)
+    z = ops.linear(x, w, bias, layout=layout, tier=tier, arch=arch)
+    return logit_segments(z, target, softcap=softcap)
 
 
 def logit_gradient(

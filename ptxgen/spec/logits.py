@@ -12,7 +12,7 @@ the formula. Rows at any address are served; those at multiples of 16 bytes trav
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -102,23 +102,6 @@ class LogitsSpec(KernelSpec):
         """What is computed in."""
         return STORED[self.dtype]
 
-    def formula(self, near: bool = False) -> Formula:
-        """What is computed of each logit; ``near``: of those that are all small."""
-        made = logits.term if self.part == "segments" else logits.gradient
-        return made(self.dtype, self.capped, near)
-
-    @property
-    def ways(self) -> Mapping[str, Mapping[str, Sequence[str]]]:
-        """Statements for a logit, and for a segment's largest, by the name of the way."""
-        taken = {"Any": False, **({"Near": True} if self.capped and self.wide == "f32" else {})}
-        return {
-            name: {
-                "each": _statements(self.formula(near)),
-                "peak": _statements(logits.peak(self.dtype, self.capped, near)),
-            }
-            for name, near in taken.items()
-        }
-
     @property
     def context(self) -> Mapping[str, Any]:
         return MappingProxyType(
@@ -127,9 +110,9 @@ class LogitsSpec(KernelSpec):
                 "C": cuda.CTYPES[self.wide],
                 "SEGMENT": SEGMENT,
                 "NEAR": softcap.NEAR,
-                "formula": self.formula(),
+                "formula": formula(self.part, self.dtype, self.capped),
                 "functions": cuda.functions,
-                "ways": self.ways,
+                "ways": ways(self.part, self.dtype, self.capped),
             }
         )
 
@@ -175,6 +158,24 @@ class LogitsSpec(KernelSpec):
             f"contract {self.contract}: {self.contract.step}",
             f"{self.part}: CTAs {self.grid} of {self.threads} threads",
         )
+
+
+def formula(part: str, dtype: str, capped: bool, near: bool = False) -> Formula:
+    """What is computed of each logit; ``near``: of those that are all small."""
+    made = logits.term if part == "segments" else logits.gradient
+    return made(dtype, capped, near)
+
+
+def ways(part: str, dtype: str, capped: bool) -> dict[str, dict[str, list[str]]]:
+    """Statements for a logit, and for a segment's largest, by the name of the way."""
+    taken = {"Any": False, **({"Near": True} if capped and dtype != "f64" else {})}
+    return {
+        name: {
+            "each": _statements(formula(part, dtype, capped, near)),
+            "peak": _statements(logits.peak(dtype, capped, near)),
+        }
+        for name, near in taken.items()
+    }
 
 
 def _statements(formula: Formula) -> list[str]:

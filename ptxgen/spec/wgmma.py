@@ -8,13 +8,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
+from ptxgen.numerics import logits, softcap
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
-from ptxgen.numerics.logits import FLCE, SEGMENT, term
+from ptxgen.numerics.logits import FLCE, SEGMENT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
-from ptxgen.spec.logits import WIDE_TARGET
+from ptxgen.spec.logits import WIDE_TARGET, ways
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
 """Swizzle in bytes by the width of a panel in elements: its rows are that long."""
@@ -512,9 +513,11 @@ class WgmmaSpec(Ring, GemmSpec):
 class WgmmaSegmentsSpec(WgmmaSpec):
     """A product of logits that keeps none of them: of each row's segments it stores maximum and sum
     as contract ``flce/2`` has them, and the target's logit. A tile is as wide as a segment.
+    ``capped``: whether there is a softcap.
     """
 
     contract: Contract = FLCE
+    capped: bool = False
 
     family: ClassVar[str] = "wgmma_segments"
     WIDE_TARGET: ClassVar[int] = WIDE_TARGET
@@ -526,9 +529,12 @@ class WgmmaSegmentsSpec(WgmmaSpec):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        return MappingProxyType(
-            {**super().context, "weight_functions": list(cuda.functions(term(self.dtype, False)))}
-        )
+        own = {
+            "weight_functions": list(cuda.functions(logits.term(self.dtype, self.capped))),
+            "ways": ways("segments", self.dtype, self.capped),
+            "NEAR": softcap.NEAR,
+        }
+        return MappingProxyType({**super().context, **own})
 
     @property
     def exchange_bytes(self) -> int:
@@ -547,4 +553,9 @@ class WgmmaSegmentsSpec(WgmmaSpec):
             ptr("target", "const void*"),
             *(ptr(name, "float*") for name in ("top", "total", "hit")),
         )
-        return Abi((*kept[:at], *own, *kept[at:]))
+        numbers = (Param("softcap", "f32"),) if self.capped else ()
+        return Abi((*kept[:at], *own, *kept[at:], *numbers))
+
+    @property
+    def label(self) -> str:
+        return f"{'capped_' if self.capped else ''}{super().label}"

@@ -23,14 +23,22 @@ def _table(part: str, capped: bool) -> RouteTable:
     return RouteTable(SPACE, (route,), ("bf16", "f16", "f32", "f64"))
 
 
-def product_key(storage: str) -> Key:
+def product_key(storage: str, capped: bool) -> Key:
     """The table of products that keep segments only, of operands stored so."""
-    return ("logits", "product", storage)
+    return ("logits", "product", storage, *(["capped"] if capped else []))
 
 
-def _products(storage: str) -> RouteTable:
+def _products(storage: str, capped: bool) -> RouteTable:
     kernel = WgmmaSegmentsSpec(
-        layout=storage, bm=128, bn=256, bk=64, consumers=2, stages=4, registers=232, raster=16
+        layout=storage,
+        bm=128,
+        bn=256,
+        bk=64,
+        consumers=2,
+        stages=4,
+        registers=232,
+        raster=16,
+        capped=capped,
     )
     route = Route((kernel,), TRUE, "no logit reaches memory")
     return RouteTable(space(TC_ROWS), (route,), ("bf16", "f16"), partial=True)
@@ -38,6 +46,10 @@ def _products(storage: str) -> RouteTable:
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     **{key(p, capped): partial(_table, p, capped) for p in PARTS for capped in (False, True)},
-    **{product_key(storage): partial(_products, storage) for storage in ("NT", "NN")},
+    **{
+        product_key(storage, capped): partial(_products, storage, capped)
+        for storage in ("NT", "NN")
+        for capped in (False, True)
+    },
 }
 """What makes each table."""

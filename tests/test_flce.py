@@ -297,10 +297,17 @@ def test_explained():
 
     found = ptxgen.explain("linear_cross_entropy_grad", 8192, 128256, 4096, dtype="bfloat16")
     assert isinstance(found, Composition) and found.scratch["logits"] == 1024 * 128256 * 2
-    assert [count for count, _ in found.steps] == [8] * 4
+    assert [count for count, _ in found.steps] == [8] * 6
     assert "8 chunks of 1024 rows" in found.brief() and found.launches >= 4 * 8
     assert "8 x linear_wgrad" in str(found)
     alone = ptxgen.explain("linear_cross_entropy", 100, 1000, 64)
     assert next(step.problem for _, step in alone.steps).startswith("linear M=100")
+    sizes, how = (8192, 128256, 4096), {"dtype": "bfloat16", "softcap": 30.0}
+    kept = ptxgen.explain("linear_cross_entropy", *sizes, **how)
+    assert next(s.problem.split()[0] for _, s in kept.steps) == "linear_segments"
+    assert "logits" not in kept.scratch and sum(kept.scratch.values()) < 64e6
+    for other in ({"arch": "sm_80", "sms": 108}, {"label_smoothing": 0.1}, {"align": 8}):
+        cut = ptxgen.explain("linear_cross_entropy", *sizes, **how, **other)
+        assert "logits" in cut.scratch and sum(cut.scratch.values()) < 64e6
     with pytest.raises(OptionError, match="has no option 'activation'"):
         ptxgen.explain("linear_cross_entropy", 100, 1000, 64, activation="relu")

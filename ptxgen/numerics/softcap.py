@@ -7,7 +7,7 @@ kernels take it for a run of logits that are all so small, which is what each of
 from __future__ import annotations
 
 from ptxgen.numerics import functions
-from ptxgen.numerics.formula import Function, Node, where
+from ptxgen.numerics.formula import Function, Node, fma, where
 
 NEAR = 0.75
 """Below it tanh is the polynomial."""
@@ -25,7 +25,7 @@ TANH: tuple[float, ...] = (
 
 def _near_tanh(x: Node) -> Node:
     square = x * x
-    return functions.fma(functions._horner(square, TANH) * square, x, x)
+    return fma(functions._horner(square, TANH) * square, x, x)
 
 
 near_tanh = Function("near_tanh", _near_tanh, 1)

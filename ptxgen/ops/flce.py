@@ -18,6 +18,7 @@ from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
 from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of, rows_at_once, segmented
 from ptxgen.numerics.formula import cast
 from ptxgen.numerics.logits import segments
+from ptxgen.numerics.pointwise import FULL
 from ptxgen.ops.dgrad import linear_dgrad
 from ptxgen.ops.forward import linear
 from ptxgen.ops.logits import linear_segments, logit_gradient, logit_segments
@@ -178,34 +179,40 @@ def _plan(gradients: bool, sizes: tuple[int, ...], dtype: Any, options: Options)
     m, n, k = sizes
     full = name_of("float32" if dtype is None else dtype, "dtype")
     itemsize = ITEMSIZE[DTYPES[full]]
-    chunk = chunk_of(m, n, k, itemsize, gradients, given["chunk"])
-    rows, count = min(chunk, m), -(-m // chunk)
-    how = {"layout": given["layout"], "tier": given["tier"]}
-    capped = {"softcap": given["softcap"]}
     wide = "f64" if full == "float64" else "f32"
-    broad = "float64" if wide == "f64" else "float32"
-    joined = {name: given[name] for name in ("label_smoothing", "softcap", "z_loss")}
-    steps: list[tuple[str, tuple[int, ...], str, Options, int]] = [
-        ("linear", (rows, n, k), full, how, count),
-        ("logit_segments", (rows, n), full, capped, count),
-        ("cross_entropy_joined", (rows, segments(n)), broad, {**joined, "classes": n}, count),
-    ]
-    if given["label_smoothing"]:
-        steps.insert(2, ("capped_mean", (rows, n), full, capped, count))
-    scratch = {
-        "logits": rows * _pitch(n, itemsize) * itemsize,
-        "segments": rows * segments(n) * 2 * ITEMSIZE[wide],
-        "rows": rows * 4 * ITEMSIZE[wide],
-        "losses": m * ITEMSIZE[wide],
-    }
-    if gradients:
-        smoothed = {**capped, "label_smoothing": given["label_smoothing"]}
-        steps.append(("logit_gradient", (rows, n), full, smoothed, count))
-        steps.append(("linear_dgrad", (rows, n, k), full, how, count))
-        steps.append(("linear_wgrad", (rows, n, k), full, {**how, "chain": True}, count))
-        if given["reduction"] == "mean":
-            scratch["shares"] = m * ITEMSIZE[wide]
-    return Plan(f"M={m} N={n} K={k} {full}: {count} chunks of {rows} rows", tuple(steps), scratch)
+    how = {"layout": given["layout"], "tier": given["tier"]}
+    capped, smoothing = {"softcap": given["softcap"]}, given["label_smoothing"]
+    joined = {**capped, "label_smoothing": smoothing, "z_loss": given["z_loss"], "classes": n}
+
+    def plan(chunk: int, whole: bool, otherwise: Plan | None = None) -> Plan:
+        """``whole``: of logits in memory, chunk by chunk."""
+        rows, count = min(chunk, m), -(-m // chunk)
+        steps: list[tuple[str, tuple[int, ...], str, Options, int]] = []
+        scratch = {"segments": rows * segments(n) * 2 * ITEMSIZE[wide]}
+        if whole:
+            steps.append(("linear", (rows, n, k), full, how, count))
+            steps.append(("logit_segments", (rows, n), full, capped, count))
+            scratch = {"logits": rows * _pitch(n, itemsize) * itemsize, **scratch}
+        else:
+            steps.append(("linear_segments", (rows, n, k), full, {**how, **capped}, count))
+        if smoothing:
+            steps.append(("capped_mean", (rows, n), full, capped, count))
+        steps.append(("cross_entropy_joined", (rows, segments(n)), FULL[wide], joined, count))
+        scratch |= {"rows": rows * 4 * ITEMSIZE[wide], "losses": m * ITEMSIZE[wide]}
+        if gradients:
+            turned = {**capped, "label_smoothing": smoothing}
+            steps.append(("logit_gradient", (rows, n), full, turned, count))
+            steps.append(("linear_dgrad", (rows, n, k), full, how, count))
+            steps.append(("linear_wgrad", (rows, n, k), full, {**how, "chain": True}, count))
+            if given["reduction"] == "mean":
+                scratch["shares"] = m * ITEMSIZE[wide]
+        what = f"M={m} N={n} K={k} {full}: {count} chunks of {rows} rows"
+        return Plan(what, tuple(steps), scratch, otherwise)
+
+    found = plan(chunk_of(m, n, k, itemsize, gradients, given["chunk"]), True)
+    if gradients or not segmented(DTYPES[full], given["tier"], smoothing):
+        return found
+    return plan(given["chunk"] or rows_at_once(n), False, found)
 
 
 PLANS: Mapping[str, Callable[..., Plan]] = {
@@ -334,7 +341,7 @@ class _Head:
         accumulate: bool = False,
     ) -> tuple[Any, Any, Any, Any]:
         """The loss and the gradients that are wanted."""
-        m, n, k = self.sizes
+        m, _, k = self.sizes
         of = {"layout": self.layout, "tier": self.tier, "stream": self.stream}
         losses = self.empty((m,), self.wide)
         if not wanted and self.evaluated(losses):
@@ -373,7 +380,7 @@ class _Head:
 
     def evaluated(self, losses: Any) -> bool:
         """Computes the rows' losses with no logit in memory; false where no product does so."""
-        m, n, k = self.sizes
+        m, n, _ = self.sizes
         if not segmented(DTYPES[self.x.dtype], self.tier, self.numbers[1]):
             return False
         chunk = self.asked or rows_at_once(n)

@@ -156,7 +156,7 @@ class ProductReading:
         found = self.product
         if found.dims[0] == 0:
             return None
-        told = {**dict(ALONE), "LDA": found.lds[0], "LDB": found.lds[1]}
+        told: dict[str, int | float] = {**dict(ALONE), "LDA": found.lds[0], "LDB": found.lds[1]}
         told |= {"FLAGS": self.flags, "K": found.dims[2]}
         if self.softcap is not None:
             told["SOFTCAP"] = self.softcap

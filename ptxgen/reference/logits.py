@@ -21,7 +21,7 @@ Array = NDArray[Any]
 def logit_segments(
     x: ArrayLike, target: ArrayLike, *, softcap: float | None = None
 ) -> tuple[Array, Array, Array]:
-    """Maximum and sum of each segment [..., S], and the target's logit [...], 0 if there is none."""
+    """Maximum and sum of each segment [..., S]; the target's logit [...], 0 if there is none."""
     array, at = np.asarray(x), np.asarray(target)
     dtype = DTYPES[array.dtype.name]
     wide, n = widened(array, dtype), array.shape[-1]
@@ -31,9 +31,7 @@ def logit_segments(
     padded[..., :n] = wide
     parts = padded.reshape(*wide.shape[:-1], count, SEGMENT)
     numbers = {} if softcap is None else {"softcap": np.asarray(softcap, wide.dtype)}
-    top = _value(
-        logits.peak(dtype, softcap is not None), {"x": reduce("max", parts), **numbers}
-    )
+    top = _value(logits.peak(dtype, softcap is not None), {"x": reduce("max", parts), **numbers})
     shift = np.where(np.isinf(top), 0, top).astype(wide.dtype)
     terms = _value(logits.term(dtype, softcap is not None), {"x": parts, "m": shift, **numbers})
     terms = np.where(there.reshape(count, SEGMENT), terms, 0)

@@ -25,7 +25,7 @@ def _table(part: str, capped: bool) -> RouteTable:
 
 def product_key(storage: str, capped: bool) -> Key:
     """The table of products that keep segments only, of operands stored so."""
-    return ("logits", "product", storage, *(["capped"] if capped else []))
+    return ("segments", storage, *(["capped"] if capped else []))
 
 
 def _products(storage: str, capped: bool) -> RouteTable:

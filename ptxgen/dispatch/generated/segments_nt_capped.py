@@ -1,6 +1,6 @@
-"""Dispatch of logits product NT capped: products under the plan 'rows'.
+"""Dispatch of segments NT capped: products under the plan 'rows'.
 
-Generated from ptxgen.tiles.TABLES["logits", "product", "NT", "capped"]; do not edit.
+Generated from ptxgen.tiles.TABLES["segments", "NT", "capped"]; do not edit.
 Regenerate: ptxgen generate
 """
 

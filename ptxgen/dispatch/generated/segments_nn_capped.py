@@ -1,6 +1,6 @@
-"""Dispatch of logits product NN capped: products under the plan 'rows'.
+"""Dispatch of segments NN capped: products under the plan 'rows'.
 
-Generated from ptxgen.tiles.TABLES["logits", "product", "NN", "capped"]; do not edit.
+Generated from ptxgen.tiles.TABLES["segments", "NN", "capped"]; do not edit.
 Regenerate: ptxgen generate
 """
 

@@ -1,6 +1,6 @@
-"""Dispatch of logits product NT: products under the plan 'rows'.
+"""Dispatch of segments NN: products under the plan 'rows'.
 
-Generated from ptxgen.tiles.TABLES["logits", "product", "NT"]; do not edit.
+Generated from ptxgen.tiles.TABLES["segments", "NN"]; do not edit.
 Regenerate: ptxgen generate
 """
 
@@ -28,12 +28,12 @@ def candidates(
         and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
     ):
         us = time(
-            "wgmma_segments_nt_bf16_128x256x64_5c648b", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
+            "wgmma_segments_nn_bf16_128x256x64_c60fc7", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
             k * 32768,
-            tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(k % 16, 1) * 256) * 6), operands,
+            tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
             stores,
         )
         choice = Choice(
-            0, ("wgmma_segments_nt_bf16_128x256x64_5c648b",), (min(tiles_128x256, sms) * 1,), (),
+            0, ("wgmma_segments_nn_bf16_128x256x64_c60fc7",), (min(tiles_128x256, sms) * 1,), (),
         )
         yield Candidate(us, choice)

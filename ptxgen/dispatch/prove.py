@@ -6,7 +6,7 @@ bytes, 1 .. 1024 SMs), from the conditions as emitted (:mod:`ptxgen.dispatch.rea
 =========  ======================================================================
 current    the checked-in code is what the tables say
 derived    what follows from the variables is computed as the space says
-coverage   some route is a candidate
+coverage   some route is a candidate (not of tables that are partial)
 requires   a candidate has the ``requires`` of every kernel of its route
 launch     kernels, grids and scratch are those of the specs
 grid       1 <= grid <= 2^31 - 1

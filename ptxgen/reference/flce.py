@@ -37,7 +37,7 @@ def linear_cross_entropy(
 ) -> Any:
     """The bits of :func:`ptxgen.linear_cross_entropy`. ``chunk`` changes none."""
     z = ops.linear(x, w, bias, layout=layout, tier=tier, arch=arch)
-    losses, *_ = _joined(
+    losses, *_ = joined(
         z,
         target,
         ignore_index=ignore_index,
@@ -82,7 +82,7 @@ def linear_cross_entropy_grad(
     else:
         share = _share(targets, dy, ignore_index, wide, of_mean)
     numbers["ignore_index"] = ignore_index
-    losses, peak, scale = _joined(z, targets, **numbers)
+    losses, peak, scale = joined(z, targets, **numbers)
     numbers.pop("z_loss", None)
     g = logit_gradient(z, targets, peak, scale, share, **numbers)
     loss = _reduced(losses, targets, reduction, ignore_index)
@@ -107,7 +107,7 @@ def linear_cross_entropy_grad(
     return tuple(found)
 
 
-def _joined(
+def joined(
     z: Array,
     target: ArrayLike,
     *,

@@ -520,6 +520,10 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     capped: bool = False
 
     family: ClassVar[str] = "wgmma_segments"
+    meanings: ClassVar[Mapping[str, str]] = {
+        **GemmSpec.meanings,
+        "capped": "whether there is a softcap",
+    }
     WIDE_TARGET: ClassVar[int] = WIDE_TARGET
 
     def __post_init__(self) -> None:

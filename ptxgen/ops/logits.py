@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.contract import OPERATIONS, TIERS
-from ptxgen.numerics.formula import STORED
+from ptxgen.numerics.formula import STORED, const
 from ptxgen.numerics.gemm import LINEAR
 from ptxgen.numerics.logits import LINEAR_SEGMENTS, LOGIT_GRADIENT, LOGIT_SEGMENTS, segments
 from ptxgen.numerics.pointwise import FULL
@@ -99,12 +99,19 @@ def _read(
     if part == "gradient":
         told.append(("IGNORE_INDEX", options["ignore_index"]))
         told.append(("SMOOTHING", options["label_smoothing"]))
-    if softcap is not None:
-        told.append(("SOFTCAP", softcap))
+    told += _caps(softcap, STORED[dtype])
     results = tuple(map(Result, inferred.results, own))
     return Reading(
         signature, key(part, softcap is not None), dtype, count, width, tuple(told), results
     )
+
+
+def _caps(softcap: float | None, wide: str) -> tuple[tuple[str, float], ...]:
+    """What kernels are told of a softcap."""
+    if softcap is None:
+        return ()
+    cap = const(softcap, wide).data
+    return ("SOFTCAP", cap), ("INVERSE", const(1 / cap, wide).data)  # f64 holds enough for f32
 
 
 def _pose(signature: Signature, part: str, question: Question) -> Problem:
@@ -158,8 +165,7 @@ class ProductReading:
             return None
         told: dict[str, int | float] = {**dict(ALONE), "LDA": found.lds[0], "LDB": found.lds[1]}
         told |= {"FLAGS": self.flags, "K": found.dims[2]}
-        if self.softcap is not None:
-            told["SOFTCAP"] = self.softcap
+        told.update(_caps(self.softcap, "f32"))
         table = product_key(found.storage, self.softcap is not None)
         return _product(table, found.dtype, found.dims, found.aligns, tuple(told.items()))
 

@@ -121,7 +121,7 @@ class LogitsSpec(KernelSpec):
         storage, wide = cuda.STORAGE[self.dtype], cuda.CTYPES[self.wide]
         x, target = ptr("x", f"const {storage}*"), ptr("target", "const void*")
         counts = tuple(Param(name, "u32") for name in ("rows", "cols", "flags"))
-        numbers = (Param("softcap", self.wide),) if self.capped else ()
+        numbers = caps(self.wide) if self.capped else ()
         if self.part == "segments":
             results = (ptr(name, f"{wide}*") for name in ("top", "total", "hit"))
             return Abi((x, target, *results, Param("ldx", "i64"), *counts, *numbers))
@@ -160,6 +160,11 @@ class LogitsSpec(KernelSpec):
         )
 
 
+def caps(wide: str) -> tuple[Param, ...]:
+    """What kernels are told of a softcap: it, and 1 divided by it."""
+    return tuple(Param(name, wide) for name in ("softcap", "inverse"))
+
+
 def formula(part: str, dtype: str, capped: bool, near: bool = False) -> Formula:
     """What is computed of each logit; ``near``: of those that are all small."""
     made = logits.term if part == "segments" else logits.gradient
@@ -182,6 +187,9 @@ def _statements(formula: Formula) -> list[str]:
     """Of values that have the inputs' names, to ``result``."""
     names = {n: n.data.name for n in formula.nodes if n.op == "input"}
     names |= {n: "(long long)cols" for n in formula.nodes if n.op == "length"}
+    for node in formula.nodes:  # which kernels are told
+        if node.op == "div" and names.get(node.args[1]) == "softcap":
+            names[node] = "inverse"
     (output,) = formula.outputs
     node = output.node.args[0] if output.node.op == "round_to" else output.node
     return [*cuda.statements([node], names), f"return {names[node]};"]

@@ -15,7 +15,7 @@ from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
-from ptxgen.spec.logits import WIDE_TARGET, ways
+from ptxgen.spec.logits import WIDE_TARGET, caps, ways
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
 """Swizzle in bytes by the width of a panel in elements: its rows are that long."""
@@ -557,8 +557,10 @@ class WgmmaSegmentsSpec(WgmmaSpec):
             ptr("target", "const void*"),
             *(ptr(name, "float*") for name in ("top", "total", "hit")),
         )
-        numbers = (Param("softcap", "f32"),) if self.capped else ()
-        return Abi((*kept[:at], *own, *kept[at:], *numbers))
+        numbers = caps("f32") if self.capped else ()
+        maps = tuple(p for p in kept if p.kind == "map")
+        told = tuple(p for p in kept[at:] if p.kind != "map")
+        return Abi((*kept[:at], *own, *told, *numbers, *maps))
 
     @property
     def label(self) -> str:

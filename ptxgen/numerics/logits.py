@@ -45,6 +45,8 @@ FLCE = Contract(
 )
 LEAST = -86.0
 """What smaller exponents of a weight are taken for: no weight is subnormal."""
+CAP = 64.0
+"""Softcaps up to it bring small logits (``softcap.NEAR``) to within -LEAST of each other."""
 
 LOGIT_SEGMENTS = Signature(
     "logit_segments",
@@ -108,24 +110,29 @@ def segments(n: int) -> int:
     return -(-n // SEGMENT)
 
 
-def _weight(x: Node) -> Node:
-    if x.type == "f64":
-        return rowops.decay(x)
-    x = functions.maximum(x, LEAST)
+def _near_weight(x: Node) -> Node:
     rounded = fma(x, F32.log2_e[0], F32.rounder)
     r = fma(x, F32.log2_e[0], -(rounded - F32.rounder))
     power = fma(functions._horner(r, functions.EXP2_SHORT), r, 1)
     return from_bits(bits(power) + (bits(rounded) << F32.places))
 
 
+near_weight = Function("near_weight", _near_weight, 1)
+"""``exp(x)`` for LEAST <= x <= 0 to 2**-23, by ``2**r`` and an exponent that is added. Of a NaN it
+is some number."""
+
+
+def _weight(x: Node) -> Node:
+    return rowops.decay(x) if x.type == "f64" else near_weight(functions.maximum(x, LEAST))
+
+
 weight = Function("weight", _weight, 1, types=("f32", "f64"))
-"""``exp(x)`` for x <= 0 to 2**-23, by ``2**r`` and an exponent that is added; of f64
-:data:`ptxgen.numerics.rowops.decay`. Of a NaN it is some number."""
+"""``exp(x)`` for x <= 0, of at least LEAST; of f64 :data:`ptxgen.numerics.rowops.decay`."""
 
 
 def peak(dtype: str, capped: bool, near: bool = False) -> Formula:
-    """A segment's maximum ``m``, of its largest logit ``x``. ``near``: all are small, as in
-    :func:`ptxgen.numerics.softcap.capped`.
+    """A segment's maximum ``m``, of its largest logit ``x``. ``near``: all logits are small, as in
+    :func:`ptxgen.numerics.softcap.capped`, and none is less than LEAST below the largest.
     """
     x, softcap = _logit(STORED[dtype], capped)
     z, _ = capped_by(x, softcap, near)
@@ -136,7 +143,8 @@ def term(dtype: str, capped: bool, near: bool = False) -> Formula:
     """What a logit ``x`` adds to the sum of its segment, of maximum ``m``."""
     x, softcap = _logit(dtype, capped)
     z, _ = capped_by(x, softcap, near)
-    return Formula((Output("term", x.type, weight(z - read("m", x.type, "scalar"))),))
+    below = z - read("m", x.type, "scalar")
+    return Formula((Output("term", x.type, near_weight(below) if near else weight(below)),))
 
 
 def gradient(dtype: str, capped: bool, near: bool = False) -> Formula:

@@ -53,8 +53,7 @@ class LogitsSpec(KernelSpec):
 
     part: str
     capped: bool = False
-    warps: int = 8
-    per_sm: int = 3
+    warps: int = 4
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = logits.FLCE
@@ -69,7 +68,6 @@ class LogitsSpec(KernelSpec):
         "part": "what it computes of a row",
         "capped": "whether there is a softcap",
         "warps": "warps of a CTA",
-        "per_sm": "CTAs that an SM is to hold",
     }
 
     def __post_init__(self) -> None:
@@ -98,6 +96,11 @@ class LogitsSpec(KernelSpec):
         return {2: 4, 4: 2, 8: 1}[self.itemsize]
 
     @property
+    def resident(self) -> int:
+        """CTAs that an SM is to hold, as registers allow."""
+        return 3 if self.itemsize == 8 else 5
+
+    @property
     def wide(self) -> str:
         """What is computed in."""
         return STORED[self.dtype]
@@ -110,6 +113,8 @@ class LogitsSpec(KernelSpec):
                 "C": cuda.CTYPES[self.wide],
                 "SEGMENT": SEGMENT,
                 "NEAR": softcap.NEAR,
+                "CAP": logits.CAP,
+                "LEAST": logits.LEAST,
                 "formula": formula(self.part, self.dtype, self.capped),
                 "functions": cuda.functions,
                 "ways": ways(self.part, self.dtype, self.capped),
@@ -173,7 +178,8 @@ def formula(part: str, dtype: str, capped: bool, near: bool = False) -> Formula:
 
 def ways(part: str, dtype: str, capped: bool) -> dict[str, dict[str, list[str]]]:
     """Statements for a logit, and for a segment's largest, by the name of the way."""
-    taken = {"Any": False, **({"Near": True} if capped and dtype != "f64" else {})}
+    near = dtype != "f64" if capped else part == "segments" and ITEMSIZE[dtype] == 2
+    taken = {"Any": False, **({"Near": True} if near else {})}
     return {
         name: {
             "each": _statements(formula(part, dtype, capped, near)),

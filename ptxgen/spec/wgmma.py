@@ -537,6 +537,8 @@ class WgmmaSegmentsSpec(WgmmaSpec):
             "weight_functions": list(cuda.functions(logits.term(self.dtype, self.capped))),
             "ways": ways("segments", self.dtype, self.capped),
             "NEAR": softcap.NEAR,
+            "CAP": logits.CAP,
+            "LEAST": logits.LEAST,
         }
         return MappingProxyType({**super().context, **own})
 

@@ -61,6 +61,7 @@ class LogitsSpec(KernelSpec):
     family: ClassVar[str] = "logits"
     template: ClassVar[str] = "rows/logits.cu.j2"
     shared_bytes: ClassVar[int] = 0
+    legible: ClassVar[bool] = False
     WIDE_TARGET: ClassVar[int] = WIDE_TARGET
     RUN: ClassVar[int] = RUN
     meanings: ClassVar[Mapping[str, str]] = {

@@ -520,6 +520,7 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     capped: bool = False
 
     family: ClassVar[str] = "wgmma_segments"
+    legible: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {
         **GemmSpec.meanings,
         "capped": "whether there is a softcap",

@@ -39,7 +39,7 @@ WIDE_TARGET = 1
 PARTS = ("segments", "gradient")
 RUN = 4
 """Segments of a warp."""
-ABREAST_MAX = 4096
+ABREAST_MAX = 2048
 """Rows that CTAs have at a time, at most: they walk on to others."""
 
 

@@ -16,6 +16,6 @@ def candidates(
     segments = -(-cols // 256)
     # 0: warps walk over runs of segments
     choice = Choice(
-        0, ("logits_gradient_capped_bf16_e90a3b",), (-(-segments // 16) * min(rows, 4096),), (),
+        0, ("logits_gradient_capped_bf16_e90a3b",), (-(-segments // 16) * min(rows, 2048),), (),
     )
     yield Candidate(0.0, choice)

@@ -99,7 +99,7 @@ class LogitsSpec(KernelSpec):
     @property
     def resident(self) -> int:
         """CTAs that an SM is to hold, as registers allow."""
-        return 3 if self.itemsize == 8 else 5
+        return 3 if self.itemsize == 8 else 6 if self.part == "segments" else 5
 
     @property
     def wide(self) -> str:

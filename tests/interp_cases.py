@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import int4_cases
+import logits_cases
 import moves_cases
 import nf4_cases
 import nf4_ptx_cases
@@ -31,6 +32,7 @@ from ptxgen.runtime.cpu import SMS
 from ptxgen.spec import GemmSpec, KernelSpec
 from ptxgen.spec.columns import ColumnsSpec
 from ptxgen.spec.int4 import Int4Spec
+from ptxgen.spec.logits import LogitsSpec
 from ptxgen.spec.moves import GatherSpec
 from ptxgen.spec.nf4_packed import Nf4GemmSpec
 from ptxgen.spec.nf4_ptx import Nf4PtxSpec
@@ -39,6 +41,7 @@ from ptxgen.spec.rows import LogSumExpSpec
 from ptxgen.spec.rowwise import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
 from ptxgen.spec.select import DrawSpec, SampleSpec, SelectSpec
+from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 from ptxgen.tiles import SPECS, TABLES
 
 Check = Callable[[Any], None]
@@ -323,6 +326,8 @@ def down(name: str) -> list[Check]:
 
 MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     Nf4GemmSpec: nf4_cases.products,
+    WgmmaSegmentsSpec: logits_cases.products,
+    LogitsSpec: logits_cases.rows,
     GemmSpec: products,
     Int4Spec: int4_cases.products,
     LogSumExpSpec: rows,

@@ -49,7 +49,7 @@ KERNELS = {
     name: (route.kernels[0].layout, route)
     for name, route in ROUTED.items()
     if isinstance(route.kernels[0], GemmSpec)
-    and "b" in route.kernels[0].abi.offsets
+    and {"b", "c"} <= route.kernels[0].abi.offsets.keys()
     and not route.kernels[0].continues
 }
 """The routes of products of two dense operands, with their layout."""

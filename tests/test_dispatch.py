@@ -101,7 +101,7 @@ def test_code_agrees_with_the_table(table: Table, arch: str) -> None:
     found = functions_of(TABLES[table.key])[arch]
     taken = compare(table, arch, found, -(-EVALUATIONS // max(len(table.routes), 10)))
     there = [r for r in table.routes if all(kernel.runs_on(arch) for kernel in r.kernels)]
-    assert len(taken) > 1 or len(there) == 1, f"only {taken} were taken"
+    assert len(taken) > 1 or len(there) <= 1, f"only {taken} were taken"
 
 
 def test_code_agrees_with_a_table_of_every_construct() -> None:

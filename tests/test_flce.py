@@ -12,6 +12,11 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.flce import CHUNK_MAX, EVALUATED, chunk_of
+from ptxgen.ops.logits import logit_gradient as gradient_call
+from ptxgen.ops.logits import logit_segments
+from ptxgen.reference.flce import joined
+from ptxgen.reference.logits import logit_gradient
+from ptxgen.reference.logits import logit_segments as segments_oracle
 
 bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
 SEED = 14
@@ -62,9 +67,6 @@ def test_bits_are_the_oracles(dtype, at):
     alike(got, reference.linear_cross_entropy_grad(x, w, target, bias, **how), "gradients")
     same_bits(got[0], loss, seed=SEED, spec="", what="the loss with gradients")
     assert got[1].dtype == got[2].dtype == dtype and (got[3] is None) == (bias is None)
-    z = reference.linear(x, w, bias, layout=layout)
-    apart = ptxgen.cross_entropy(z, target, **options)
-    same_bits(loss, apart, seed=SEED, spec="", what="product, then loss")
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:2], ids=lambda d: np.dtype(d).name)
@@ -80,6 +82,64 @@ def test_chunks_change_nothing_that_is_wide(dtype):
     narrow = [ptxgen.linear_cross_entropy_grad(x, w, target, chunk=c)[2] for c in (16, 40)]
     if dtype == bfloat16:
         assert (narrow[0] != narrow[1]).any(), "a dW of 16 bits is rounded once a chunk"
+
+
+def test_segments_and_chunks_give_the_same_bits():
+    """Of several segments, the last one short: products that keep them, and logits in chunks."""
+    x, w, target, bias = head(36, 16, 300, bfloat16)
+    how: dict[str, Any] = {"reduction": "none"}
+    whole = ptxgen.linear_cross_entropy(x, w, target, bias, **how)
+    alone = ptxgen.linear_cross_entropy(x, w, target, bias, chunk=7, **how)
+    same_bits(alone, whole, seed=SEED, spec="", what="the product, in chunks")
+    for chunk in (1, 64):
+        got = ptxgen.linear_cross_entropy_grad(x, w, target, bias, chunk=chunk, dw=False, **how)
+        same_bits(got[0], whole, seed=SEED, spec="", what=f"logits, in chunks of {chunk}")
+    x, w = x[:, :15].copy(), w[:, :15].copy()  # off 16 bytes: logits in memory
+    got, expected = (
+        each(x[:9], w, target[:9], bias, softcap=8.0)
+        for each in (ptxgen.linear_cross_entropy, reference.linear_cross_entropy)
+    )
+    same_bits(got, expected, seed=SEED, spec="", what="features off 16 bytes")
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("softcap", [None, 30.0])
+def test_rounding_errors(dtype, softcap):
+    """Loss within 2 ulp, gradients within a rounding, of f64 on the same logits."""
+    rng = np.random.default_rng(SEED)
+    z = (rng.standard_normal((6, 20011)) * [[0.1], [1], [3], [10], [20], [60]]).astype(dtype)
+    target = rng.integers(0, 20011, 6)
+    losses, peak, scale = joined(z, target, softcap=softcap)
+    g = logit_gradient(z, target, peak, scale, softcap=softcap).astype(np.float64)
+    fine = z.astype(np.float64)
+    slope = np.ones_like(fine)
+    if softcap is not None:
+        fine = softcap * np.tanh(fine / softcap)
+        slope -= (fine / softcap) ** 2
+    lse = np.logaddexp.reduce(fine, -1)
+    exact = lse - fine[np.arange(6), target]
+    assert (np.abs(losses - exact) <= 2 * np.spacing(np.float32(exact))).all()
+    p = np.exp(fine - lse[:, None])
+    p[np.arange(6), target] -= 1
+    unit = np.spacing(np.abs(p * slope).astype(dtype)).astype(np.float64)
+    # z - M is rounded, and so are exp, its factors and 1 - tanh^2: relative to p, in f32
+    far = np.abs(fine - fine.max(-1, keepdims=True))
+    allowed = 0.51 * unit + np.abs(p) * (far + 16) * 2.0**-23 + 1e-37
+    assert (np.abs(g - p * slope) <= allowed).all()
+
+
+def test_rows_that_are_not_finite():
+    """As in PyTorch: a NaN or +inf makes a row NaN, -inf is a class that is not there."""
+    z = np.random.default_rng(SEED).standard_normal((6, 700)).astype(np.float32)
+    z[0, 300], z[1, 600], z[2], z[3, :512], z[4, 1] = np.nan, np.inf, -np.inf, -np.inf, np.nan
+    target = np.array([5, 6, 7, 600, -100, 8])
+    got = logit_segments(z, target, None, None, None, None, (None, None))
+    alike((*got, None), (*segments_oracle(z, target), None), "segments")
+    losses, peak, scale = joined(z, target)
+    assert np.isnan(losses[:3]).all() and np.isfinite(losses[3:]).all() and losses[4] == 0
+    g = gradient_call(z, target, peak, scale, None, None, None, (-100, 0.0, None, None))
+    assert np.isnan(g[:3]).all() and not g[3, :512].any() and not g[4].any()
+    assert np.isfinite(g[3:]).all() and abs(g[5].sum()) < 1e-6
 
 
 def test_rows_do_not_know_each_other():
@@ -300,10 +360,17 @@ def test_explained():
 
     found = ptxgen.explain("linear_cross_entropy_grad", 8192, 128256, 4096, dtype="bfloat16")
     assert isinstance(found, Composition) and found.scratch["logits"] == 1024 * 128256 * 2
-    assert [count for count, _ in found.steps] == [8] * 4
+    assert [count for count, _ in found.steps] == [8] * 6
     assert "8 chunks of 1024 rows" in found.brief() and found.launches >= 4 * 8
     assert "8 x linear_wgrad" in str(found)
     alone = ptxgen.explain("linear_cross_entropy", 100, 1000, 64)
     assert next(step.problem for _, step in alone.steps).startswith("linear M=100")
+    sizes, how = (8192, 128256, 4096), {"dtype": "bfloat16", "softcap": 30.0}
+    kept = ptxgen.explain("linear_cross_entropy", *sizes, **how)
+    assert next(s.problem.split()[0] for _, s in kept.steps) == "linear_segments"
+    assert "logits" not in kept.scratch and sum(kept.scratch.values()) < 64e6
+    for other in ({"arch": "sm_80", "sms": 108}, {"label_smoothing": 0.1}, {"align": 8}):
+        cut = ptxgen.explain("linear_cross_entropy", *sizes, **how, **other)
+        assert "logits" in cut.scratch and sum(cut.scratch.values()) < 64e6
     with pytest.raises(OptionError, match="has no option 'activation'"):
         ptxgen.explain("linear_cross_entropy", 100, 1000, 64, activation="relu")

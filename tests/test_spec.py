@@ -36,6 +36,7 @@ from ptxgen.spec import (
     Step,
     ptr,
 )
+from ptxgen.spec.abi import MapBox
 from ptxgen.spec.gemm import space
 from ptxgen.spec.mma import MmaSpec
 from ptxgen.spec.simt import SPLITS, ReduceSpec, SimtSpec
@@ -487,6 +488,14 @@ def test_a_step_says_what_variables_are_for_its_kernel() -> None:
 def test_pointers_come_first() -> None:
     with pytest.raises(SpecError, match="pointers come first"):
         Abi((Param("n", "u32"), ptr("x", "float*")))
+
+
+def test_tensor_maps_come_last() -> None:
+    box = MapBox("x", (N, M), (N,), 4, 32, 8)
+    there = ptr("x", "float*"), Param("map_x", "map", "TensorMap", box), Param("by", "f32")
+    with pytest.raises(SpecError, match="tensor maps come last"):
+        Abi(there)
+    assert Abi((there[0], there[2], there[1])).offsets["map_x"] == 64
 
 
 def test_two_kernels_of_one_name_are_refused() -> None:

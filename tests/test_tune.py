@@ -40,7 +40,9 @@ ALIGNED = (16, 16)
 PRODUCTS = [
     key
     for key, table in TABLES.items()
-    if isinstance(table.routes[0].kernels[0], GemmSpec) and "ALIGN_B" in table.space.names
+    if isinstance(table.routes[0].kernels[0], GemmSpec)
+    and "c" in table.routes[0].kernels[0].abi.offsets
+    and "ALIGN_B" in table.space.names
 ]
 
 

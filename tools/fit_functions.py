@@ -86,6 +86,11 @@ def main() -> None:
     target = np.where(e < 0.3, near, (np.log1p(e) - e) / e**2)
     show("LOG1P", fit_f32(e, target, e * e / np.log1p(e), 9))
 
+    # of ptxgen/numerics/softcap.py
+    taylor = (-1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925, 21844 / 6081075)
+    taylor += (-929569 / 638512875, 6404582 / 10854718875)
+    show("TANH", fit_odd(np.tanh, taylor.__getitem__, 0.75, 4))
+
     show("ATAN", fit_odd(np.arctan, lambda i: (-1) ** (i + 1) / (2 * i + 3), 1, 8))
 
     half = math.pi / 4

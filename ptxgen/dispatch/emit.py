@@ -36,6 +36,7 @@ class Table:
     key: Key
     space: Space
     routes: tuple[Route, ...]
+    partial: bool = False
 
     def __post_init__(self) -> None:
         for index, route in enumerate(self.routes):
@@ -73,7 +74,7 @@ class Table:
 
 def tables(of: Mapping[Key, RouteTable] = TABLES) -> list[Table]:
     """The route tables, as dispatch modules are made from them."""
-    return [Table(key, found.space, found.routes) for key, found in of.items()]
+    return [Table(key, found.space, found.routes, found.partial) for key, found in of.items()]
 
 
 def sources(of: Iterable[Table] | None = None) -> dict[str, str]:

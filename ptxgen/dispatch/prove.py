@@ -6,7 +6,7 @@ bytes, 1 .. 1024 SMs), from the conditions as emitted (:mod:`ptxgen.dispatch.rea
 =========  ======================================================================
 current    the checked-in code is what the tables say
 derived    what follows from the variables is computed as the space says
-coverage   some route is a candidate
+coverage   some route is a candidate (not of tables that are partial)
 requires   a candidate has the ``requires`` of every kernel of its route
 launch     kernels, grids and scratch are those of the specs
 grid       1 <= grid <= 2^31 - 1
@@ -197,7 +197,8 @@ def _prove_function(
 
     for name, formula in function.derived.items():
         yield result("derived", name, implied([], formula.eq(dict(table.space.derived)[name])))
-    yield result("coverage", "", lambda: _covered(prover, conditions))
+    if not table.partial:
+        yield result("coverage", "", lambda: _covered(prover, conditions))
     for i, branch in enumerate(branches):
         taken = [branch.condition]
         chosen = [*taken, *(~c for c in conditions[:i] if table.ordered)]

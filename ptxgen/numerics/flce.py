@@ -1,15 +1,15 @@
 """Fused linear cross-entropy: the contract of ``linear_cross_entropy``, its signature, its chunks.
 
-The ``flce`` contract, version 1
+The ``flce`` contract, version 2
 --------------------------------
 For rows ``x`` [M, K], a weight of N classes, and targets, each step by the contract it names:
 
 1. ``z = x . W (+ bias)`` as :func:`ptxgen.linear` gives it, rounded once to the operands' dtype.
-2. A row's loss and ``g``, the gradient by its logits times the row's share of the gradient that
-   comes from above, as ``rows/1`` has them (``cross_entropy_both`` in
-   :mod:`ptxgen.numerics.rowops`): in f32 (f64 of float64), sums in an order that N alone decides;
-   ``g`` is rounded once to the operands' dtype. A share is ``times``, ``* dy``, and for the mean
-   ``/ count``, each step rounded once.
+2. Of each segment of a row its maximum and sum, of the row its loss, its maximum and the scale of
+   its gradient, and ``g``, the gradient by each logit times the row's share of the gradient that
+   comes from above: as :mod:`ptxgen.numerics.logits` has them, in f32 (f64 of float64); ``g`` is
+   rounded once to the operands' dtype. N alone decides in which order a row is added. A share is
+   ``times``, ``* dy``, and for the mean ``/ count``, each step rounded once.
 3. ``dx = g . W``, as :func:`ptxgen.linear_dgrad` gives it.
 4. ``dW = g . x``: one chain over all rows, ascending, as :func:`ptxgen.linear_wgrad` with
    ``chain=True`` has it, which begins with what is there if it is added to that. A dW of 16 bits
@@ -24,6 +24,7 @@ neither the chunks nor the other rows, dW and dbias of full width not on the chu
 from __future__ import annotations
 
 from ptxgen.numerics.contract import TIERS
+from ptxgen.numerics.logits import segments
 from ptxgen.numerics.signature import Option, Signature
 
 GROUP = 16
@@ -32,8 +33,11 @@ CHUNK_MAX = 2048
 """Most rows of a chunk by default: more gain nothing (docs/performance-flce.md)."""
 WHOLE = 1 << 24
 """Bytes of logits that are not worth cutting."""
-EVALUATED = 63_000_000
+EVALUATED = 62_000_000
 """Bytes of a chunk's logits where there are no gradients, so that less than 64 MB are needed."""
+
+TILE = 128
+"""Rows of a tile of the product that keeps segments."""
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -79,3 +83,15 @@ def chunk_of(
         else:
             asked = max(EVALUATED // (n * itemsize) // GROUP * GROUP, 64)
     return max(-(-min(asked, m) // GROUP) * GROUP, GROUP)
+
+
+def segmented(dtype: str, tier: str, smoothing: float) -> bool:
+    """Whether a product may keep segments alone, where there are no gradients: on tensor cores, and
+    of logits whose mean nobody wants.
+    """
+    return dtype in TIERS["tc"] and tier in ("auto", "tc") and not smoothing
+
+
+def rows_at_once(n: int) -> int:
+    """Rows of ``n`` classes whose segments are in memory at a time, in less than 64 MB."""
+    return max(EVALUATED // (8 * segments(n) + 16) // TILE * TILE, TILE)

@@ -41,6 +41,7 @@ from ptxgen.numerics.formula import (
 from ptxgen.numerics.gradient import gradients
 from ptxgen.numerics.pointwise import NAMES
 from ptxgen.numerics.signature import Option, Signature
+from ptxgen.numerics.softcap import capped
 
 REAL = ("f32", "bf16", "f16", "f64")
 NUMBERS = (*REAL, "i32", "i64")
@@ -340,17 +341,39 @@ def _cross_entropy_backward(
     return where(valid, g if dy is None else g * dy, 0)
 
 
-def _cross_entropy_both(
-    x: Node,
+def _cross_entropy_joined(
+    top: Node,
+    total: Node,
+    hit: Node,
     target: Node,
-    dy: Node | None,
+    even: Node | None,
     ignore_index: Node,
+    classes: Node,
     label_smoothing: Node | None,
     softcap: Node | None,
     z_loss: Node | None,
-) -> tuple[Node, Node]:
-    how = ignore_index, label_smoothing, softcap, z_loss
-    return _cross_entropy(x, target, *how), _cross_entropy_backward(x, target, dy, *how)
+) -> tuple[Node, Node, Node]:
+    """Of a row's segments (:mod:`ptxgen.numerics.logits`): its loss, its maximum, and what
+    ``exp(z - m)`` is to be multiplied by for its gradient. ``even``: the mean of the logits.
+    """
+    target = cast(target, "i64") if target.type == "i32" else target
+    valid = (target >= 0) & (target < classes) & (target != ignore_index)
+    m = top.reduce("max")
+    s = (total * decay(top - m)).reduce("sum")
+    above = functions.log(s)
+    loss = above - (capped(hit, softcap)[0] - m)
+    if label_smoothing is not None and even is not None:
+        loss = (1 - label_smoothing) * loss + label_smoothing * (above - (even - m))
+    scale = 1 / s
+    if z_loss is not None:
+        lse = above + m
+        loss = loss + z_loss * (lse * lse)
+        scale = scale * (1 + 2 * z_loss * lse)
+    return where(valid, loss, 0), m, scale
+
+
+def _capped_mean(x: Node, softcap: Node | None) -> Node:
+    return _mean(capped(x, softcap)[0])
 
 
 def _shares(wide: str, counted: bool) -> Callable[..., Node]:
@@ -554,15 +577,22 @@ TABLE: dict[str, RowOp] = {
             empty=False,
         ),
         RowOp(
-            "cross_entropy_both",
-            _cross_entropy_both,
-            _X | {"target": "row", "dy": "row"},
-            _LOSS | _BACK,
-            _CLASSES,
-            optional=frozenset({"dy"}),
+            "cross_entropy_joined",
+            _cross_entropy_joined,
+            {"top": "element", "total": "element", "hit": "row", "target": "row", "even": "row"},
+            {"loss": ("row", "wide"), "peak": ("row", "wide"), "scale": ("row", "wide")},
+            {**_IGNORED, "classes": Number(0, dtype="i64"), **_CLASSES},
+            optional=frozenset({"even"}),
+            dtypes=("f32", "f64"),
             integers=_TARGET,
             empty=False,
-            over={"dx": ("x",)},
+        ),
+        RowOp(
+            "capped_mean",
+            _capped_mean,
+            results={"out": ("row", "wide")},
+            numbers={"softcap": Number(None)},
+            empty=False,
         ),
         *(
             RowOp(

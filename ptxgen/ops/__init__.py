@@ -132,6 +132,7 @@ COMPOSED: Lazy[str, Callable[..., Plan]] = Lazy(
 """Operations made of others that say of which, by name."""
 _ROWS = {
     **dict.fromkeys(("gather_rows", "scatter_add_along"), "moves"),
+    **dict.fromkeys(("linear_segments", "logit_segments", "logit_gradient"), "logits"),
     **dict.fromkeys((f"{how}_columns" for how in ("sum", "prod", "max", "min", "mean")), "columns"),
     **dict.fromkeys(TABLE, "rowwise"),
 }

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ptxgen.dispatch import accepted
 from ptxgen.dispatch.explain import Explanation, explain_problem
-from ptxgen.errors import OptionError, ShapeError
+from ptxgen.errors import OptionError, ShapeError, UncoveredError
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
 from ptxgen.ops import COMPOSED, OPS
-from ptxgen.ops.op import Op, Question
+from ptxgen.ops.op import Op, Plan, Question
 from ptxgen.spec import ALIGNMENT, Problem, architecture_named
 from ptxgen.tiles.tunings import tunings
 
@@ -93,12 +93,20 @@ def _composed(
     where: Mapping[str, Any],
 ) -> Composition:
     plan = COMPOSED[op](tuple(_integer("a size", size) for size in sizes), dtype, options)
-    steps = []
+    while True:
+        try:
+            return Composition(plan.summary, tuple(_steps(plan, where)), plan.scratch)
+        except UncoveredError:
+            if plan.otherwise is None:
+                raise
+            plan = plan.otherwise
+
+
+def _steps(plan: Plan, where: Mapping[str, Any]) -> Iterator[tuple[int, Explanation]]:
     for name, each, kind, how, count in plan.steps:
         found = explain(name, *each, dtype=kind, **where, **how)
         assert isinstance(found, Explanation), "steps are single operations"
-        steps.append((count, found))
-    return Composition(plan.summary, tuple(steps), plan.scratch)
+        yield count, found
 
 
 def pose(

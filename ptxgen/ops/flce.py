@@ -1,7 +1,7 @@
 """Fused linear cross-entropy: the last layer and the loss, chunk by chunk of the rows.
 
-Made of other operations: product, loss and gradient of the logits over rows, products. A chunk's
-logits become their gradient in place, and their memory the next chunk's.
+Made of other operations: product, maxima and sums of the logits' segments, loss and gradient over
+rows, products. A chunk's logits become their gradient in place, and their memory the next chunk's.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError, UncoveredError
 from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, name_of
-from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of
+from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of, rows_at_once, segmented
 from ptxgen.numerics.formula import cast
+from ptxgen.numerics.logits import segments
+from ptxgen.numerics.pointwise import FULL
 from ptxgen.ops.dgrad import linear_dgrad
 from ptxgen.ops.forward import linear
+from ptxgen.ops.logits import linear_segments, logit_gradient, logit_segments
 from ptxgen.ops.op import Options, Plan
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.replay import remembered
 from ptxgen.ops.rowcalls import reduced
 from ptxgen.ops.rowwise import run
 from ptxgen.ops.run import refuse_gradients
-from ptxgen.ops.views import apart, check_contiguous
+from ptxgen.ops.views import ALIGN_MAX, apart, check_contiguous
 from ptxgen.ops.wgrad import linear_wgrad
 from ptxgen.runtime import Call, framework_of
 from ptxgen.runtime.arrays import ArrayView, empty, host_empty, view
@@ -77,11 +80,11 @@ def linear_cross_entropy(
         ``chunk``: rows at a time, rounded up to a multiple of 16; by default such that logits take
         less than 64 MB (:func:`ptxgen.numerics.flce.chunk_of`).
     Bits
-        Contract ``flce/1`` (:mod:`ptxgen.numerics.flce`): a row's loss depends on that row and on
-        ``w`` alone; not on the batch, nor on the chunk. Equal to :func:`ptxgen.cross_entropy` of
-        :func:`ptxgen.linear`. :func:`ptxgen.reference.linear_cross_entropy` returns the same bits.
+        Contract ``flce/2`` (:mod:`ptxgen.numerics.flce`): a row's loss depends on that row and on
+        ``w`` alone; not on the batch, nor on the chunk.
+        :func:`ptxgen.reference.linear_cross_entropy` returns the same bits.
     Memory
-        A chunk's logits, and a loss a row, of the arrays' framework.
+        A chunk's logits, 8 bytes for 256 of them, and a loss a row, of the arrays' framework.
 
     Takes torch, CuPy and NumPy arrays. Raises ShapeError, DtypeError, OptionError, DeviceError,
     GradError, IndexRangeError or CompileError, before anything is written. No call waits for the
@@ -135,12 +138,12 @@ def linear_cross_entropy_grad(
         ``dy``: the gradient by the loss that comes from above: a number, an array of one (both cost
         nothing), or for "none" one a row (by default 1 for each).
     Bits
-        Contract ``flce/1``. dx depends on neither chunk nor other rows; dw and dbias as wide as
+        Contract ``flce/2``. dx depends on neither chunk nor other rows; dw and dbias as wide as
         sums are one chain over all rows, whatever the chunk. A dw of 16 bits is rounded after each
         chunk, so it depends on that: pass float32 memory if it must not.
     Memory
         A chunk's logits (by default about what x takes, at least 128 and at most 2048 rows), 8
-        bytes a row, and for dbias 4 bytes a class.
+        bytes for 256 of them, 20 bytes a row, and for dbias 4 bytes a class.
     """
     head = _read(
         x,
@@ -155,6 +158,12 @@ def linear_cross_entropy_grad(
     share = head.shares_read(dy)
     head.check(check_targets)
     return head.compute(wanted, share, bool(accumulate))
+
+
+def _pitch(n: int, itemsize: int) -> int:
+    """Elements from row to row of logits: rows begin at multiples of 16 bytes."""
+    unit = ALIGN_MAX // itemsize
+    return -(-n // unit) * unit
 
 
 def _plan(gradients: bool, sizes: tuple[int, ...], dtype: Any, options: Options) -> Plan:
@@ -174,22 +183,40 @@ def _plan(gradients: bool, sizes: tuple[int, ...], dtype: Any, options: Options)
     m, n, k = sizes
     full = name_of("float32" if dtype is None else dtype, "dtype")
     itemsize = ITEMSIZE[DTYPES[full]]
-    chunk = chunk_of(m, n, k, itemsize, gradients, given["chunk"])
-    rows, count = min(chunk, m), -(-m // chunk)
-    how = {"layout": given["layout"], "tier": given["tier"]}
-    row = {name: given[name] for name in ("label_smoothing", "softcap", "z_loss")}
     wide = "f64" if full == "float64" else "f32"
-    steps: list[tuple[str, tuple[int, ...], str, Options, int]] = [
-        ("linear", (rows, n, k), full, how, count),
-        ("cross_entropy_both" if gradients else "cross_entropy", (rows, n), full, row, count),
-    ]
-    scratch = {"logits": rows * n * itemsize, "losses": m * ITEMSIZE[wide]}
-    if gradients:
-        steps.append(("linear_dgrad", (rows, n, k), full, how, count))
-        steps.append(("linear_wgrad", (rows, n, k), full, {**how, "chain": True}, count))
-        if given["reduction"] == "mean":
-            scratch["shares"] = m * ITEMSIZE[wide]
-    return Plan(f"M={m} N={n} K={k} {full}: {count} chunks of {rows} rows", tuple(steps), scratch)
+    how = {"layout": given["layout"], "tier": given["tier"]}
+    capped, smoothing = {"softcap": given["softcap"]}, given["label_smoothing"]
+    joined = {**capped, "label_smoothing": smoothing, "z_loss": given["z_loss"], "classes": n}
+
+    def plan(chunk: int, whole: bool, otherwise: Plan | None = None) -> Plan:
+        """``whole``: of logits in memory, chunk by chunk."""
+        rows, count = min(chunk, m), -(-m // chunk)
+        steps: list[tuple[str, tuple[int, ...], str, Options, int]] = []
+        scratch = {"segments": rows * segments(n) * 2 * ITEMSIZE[wide]}
+        if whole:
+            steps.append(("linear", (rows, n, k), full, how, count))
+            steps.append(("logit_segments", (rows, n), full, capped, count))
+            scratch = {"logits": rows * _pitch(n, itemsize) * itemsize, **scratch}
+        else:
+            steps.append(("linear_segments", (rows, n, k), full, {**how, **capped}, count))
+        if smoothing:
+            steps.append(("capped_mean", (rows, n), full, capped, count))
+        steps.append(("cross_entropy_joined", (rows, segments(n)), FULL[wide], joined, count))
+        scratch |= {"rows": rows * 4 * ITEMSIZE[wide], "losses": m * ITEMSIZE[wide]}
+        if gradients:
+            turned = {**capped, "label_smoothing": smoothing}
+            steps.append(("logit_gradient", (rows, n), full, turned, count))
+            steps.append(("linear_dgrad", (rows, n, k), full, how, count))
+            steps.append(("linear_wgrad", (rows, n, k), full, {**how, "chain": True}, count))
+            if given["reduction"] == "mean":
+                scratch["shares"] = m * ITEMSIZE[wide]
+        what = f"M={m} N={n} K={k} {full}: {count} chunks of {rows} rows"
+        return Plan(what, tuple(steps), scratch, otherwise)
+
+    found = plan(chunk_of(m, n, k, itemsize, gradients, given["chunk"]), True)
+    if gradients or not segmented(DTYPES[full], given["tier"], smoothing):
+        return found
+    return plan(given["chunk"] or rows_at_once(n), False, found)
 
 
 PLANS: Mapping[str, Callable[..., Plan]] = {
@@ -216,6 +243,8 @@ class _Head:
     layout: str
     tier: str
     chunk: int
+    asked: int | None
+    """The chunk that the caller wants."""
     call: Call
     stream: Any
 
@@ -318,10 +347,12 @@ class _Head:
         accumulate: bool = False,
     ) -> tuple[Any, Any, Any, Any]:
         """The loss and the gradients that are wanted."""
-        m, n, k = self.sizes
+        m, _, k = self.sizes
         of = {"layout": self.layout, "tier": self.tier, "stream": self.stream}
         losses = self.empty((m,), self.wide)
-        logits = self.empty((min(self.chunk, m), n), self.x.dtype)
+        if not wanted and self.evaluated(losses):
+            return self.reduced(losses), None, None, None
+        logits = _Logits(self, min(self.chunk, m))
         grads = dict(wanted or {})
         adds = {name: accumulate and memory is not None for name, memory in grads.items()}
         for name, shape, dtype in (
@@ -335,14 +366,13 @@ class _Head:
         dx = None if "dx" not in grads else grads["dx"].reshape((m, k))
         for first, last in self.chunks():
             x, target = self.rows[first:last], self.targets[first:last]
-            z, loss = logits[: last - first], losses[first:last]
+            logits.begin(last - first)
+            z = logits.z
             linear(x, self.w, self.bias, out=z, **of)
+            logits.loss(target, losses[first:last])
             if not grads:
-                run("cross_entropy")(z, target, loss, self.stream, (*self.numbers, None))
                 continue
-            dy = None if share is None else share[first:last]
-            how = (*self.numbers, None, None)
-            run("cross_entropy_both")(z, target, dy, loss, z, self.stream, how)
+            logits.turn(target, None if share is None else share[first:last])
             if dx is not None:
                 linear_dgrad(z, self.w, out=dx[first:last], **of)
             if "dw" in grads:
@@ -352,10 +382,89 @@ class _Head:
                 down.add(z, target, first)
         if down is not None:
             grads["dbias"] = down.result()
-        loss = reduced(
-            losses.reshape(self.shape), self.targets, self.reduction, self.numbers[0], self.stream
-        )
-        return (loss, *(grads.get(name) for name in ("dx", "dw", "dbias")))
+        return (self.reduced(losses), *(grads.get(name) for name in ("dx", "dw", "dbias")))
+
+    def evaluated(self, losses: Any) -> bool:
+        """Computes the rows' losses with no logit in memory; false where no product does so."""
+        m, n, _ = self.sizes
+        if not segmented(DTYPES[self.x.dtype], self.tier, self.numbers[1]):
+            return False
+        chunk = self.asked or rows_at_once(n)
+        rows = _Rows(self, min(chunk, m))
+        try:
+            for first in range(0, m, chunk):
+                last = min(first + chunk, m)
+                rows.begin(last - first)
+                rows.product(self.rows[first:last], self.targets[first:last])
+                rows.join(self.targets[first:last], losses[first:last])
+        except UncoveredError:  # at the first chunk, before anything is launched
+            return False
+        return True
+
+    def reduced(self, losses: Any) -> Any:
+        """The rows' losses, their sum or their mean."""
+        shaped, (ignored, *_) = losses.reshape(self.shape), self.numbers
+        return reduced(shaped, self.targets, self.reduction, ignored, self.stream)
+
+
+class _Rows:
+    """What the rows of a chunk have besides their logits: segments, and what these make."""
+
+    def __init__(self, head: _Head, rows: int) -> None:
+        self.head = head
+        self.segments = head.empty((2, rows, segments(head.sizes[1])), head.wide)
+        self.by_row = head.empty((4, rows), head.wide)
+        """The target's logit, the maximum, the gradient's scale, the mean."""
+
+    def begin(self, count: int) -> None:
+        """A chunk of as many rows."""
+        self.top, self.total = self.segments[0][:count], self.segments[1][:count]
+        self.hit, self.peak, self.scale, self.even = (row[:count] for row in self.by_row)
+
+    def product(self, x: Any, target: Any) -> None:
+        """The segments of a product whose logits nobody sees. UncoveredError where none serves."""
+        head, found = self.head, (self.top, self.total, self.hit)
+        how = (head.layout, head.tier, head.numbers[2], None)
+        linear_segments(x, head.w, target, head.bias, *found, head.stream, how)
+
+    def join(self, target: Any, out: Any, even: Any = None) -> None:
+        """The rows' losses, of their segments."""
+        ignored, smoothing, softcap, z_loss = self.head.numbers
+        how = (ignored, self.head.sizes[1], smoothing, softcap, z_loss, None)
+        given = self.top, self.total, self.hit, target, even
+        run("cross_entropy_joined")(*given, out, self.peak, self.scale, self.head.stream, how)
+
+
+class _Logits(_Rows):
+    """A chunk's logits, and their gradient in the same memory."""
+
+    def __init__(self, head: _Head, rows: int) -> None:
+        super().__init__(head, rows)
+        n = head.sizes[1]
+        # NumPy's arrays travel without gaps anyway.
+        pitch = n if head.call.host else _pitch(n, head.x.itemsize)
+        self.memory = head.empty((rows, pitch), head.x.dtype)
+
+    def begin(self, count: int) -> None:
+        super().begin(count)
+        self.z = self.memory[:count, : self.head.sizes[1]]
+
+    def loss(self, target: Any, out: Any) -> None:
+        """The rows' losses."""
+        _, smoothing, softcap, _ = self.head.numbers
+        stream = self.head.stream
+        found = self.top, self.total, self.hit
+        logit_segments(self.z, target, *found, stream, (softcap, None))
+        even = self.even if smoothing else None
+        if even is not None:
+            run("capped_mean")(self.z, even, stream, (softcap, None))
+        self.join(target, out, even)
+
+    def turn(self, target: Any, share: Any) -> None:
+        """The logits become their gradient."""
+        ignored, smoothing, softcap, _ = self.head.numbers
+        given = self.z, target, self.peak, self.scale, share
+        logit_gradient(*given, self.z, self.head.stream, (ignored, smoothing, softcap, None))
 
 
 class _Down:
@@ -460,6 +569,7 @@ def _read(
         layout,
         tier,
         chunk_of(m, n, k, itemsize, gradients, chunk),
+        chunk,
         call,
         stream,
     )

@@ -75,12 +75,13 @@ class Plan(NamedTuple):
 
     ``steps``: the operations it calls, each with its sizes, dtype and options, and how often.
     ``scratch``: bytes by name, of memory that it takes besides operands, results, and what steps
-    have of their own.
+    have of their own. ``otherwise``: what it does where no kernel serves a step.
     """
 
     summary: str
     steps: tuple[tuple[str, tuple[int, ...], str, Options, int], ...]
     scratch: Mapping[str, int]
+    otherwise: Plan | None = None
 
 
 @dataclass(frozen=True, eq=False)

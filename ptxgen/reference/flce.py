@@ -1,4 +1,4 @@
-"""The oracle of fused linear cross-entropy: contract ``flce/1``, of the oracles of its steps."""
+"""The oracle of fused linear cross-entropy: contract ``flce/2``, of the oracles of its steps."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ptxgen.numerics.flce import REDUCTIONS, chunk_of
 from ptxgen.numerics.pointwise import NAMES
 from ptxgen.reference import ops
 from ptxgen.reference.formula import stored, widened
+from ptxgen.reference.logits import logit_gradient, logit_segments
 from ptxgen.reference.rowops import compute, reduced
 
 Array = NDArray[Any]
@@ -36,8 +37,7 @@ def linear_cross_entropy(
 ) -> Any:
     """The bits of :func:`ptxgen.linear_cross_entropy`. ``chunk`` changes none."""
     z = ops.linear(x, w, bias, layout=layout, tier=tier, arch=arch)
-    losses = compute(
-        "cross_entropy",
+    losses, *_ = joined(
         z,
         target,
         ignore_index=ignore_index,
@@ -81,9 +81,10 @@ def linear_cross_entropy_grad(
         share: Any = np.asarray(dy).reshape(-1)
     else:
         share = _share(targets, dy, ignore_index, wide, of_mean)
-    losses, g = compute(
-        "cross_entropy_both", z, targets, share, ignore_index=ignore_index, **numbers
-    )
+    numbers["ignore_index"] = ignore_index
+    losses, peak, scale = joined(z, targets, **numbers)
+    numbers.pop("z_loss", None)
+    g = logit_gradient(z, targets, peak, scale, share, **numbers)
     loss = _reduced(losses, targets, reduction, ignore_index)
     loss = loss.reshape(np.shape(target)) if reduction == "none" else loss
     found: list[Any] = [loss, None, None, None]
@@ -104,6 +105,30 @@ def linear_cross_entropy_grad(
     elif dbias not in (None, False):
         raise OptionError("dbias is wanted, but there is no bias; leave it away")
     return tuple(found)
+
+
+def joined(
+    z: Array,
+    target: ArrayLike,
+    *,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    softcap: float | None = None,
+    z_loss: float = 0.0,
+) -> Any:
+    """The rows' losses, maxima, and scales of gradients."""
+    found = logit_segments(z, target, softcap=softcap)
+    return compute(
+        "cross_entropy_joined",
+        *found,
+        target,
+        compute("capped_mean", z, softcap=softcap) if label_smoothing else None,
+        ignore_index=ignore_index,
+        classes=z.shape[-1],
+        label_smoothing=label_smoothing,
+        softcap=softcap,
+        z_loss=z_loss,
+    )
 
 
 def _down(g: Array, own: Any, memory: Any, accumulate: bool, wide: str) -> Array:

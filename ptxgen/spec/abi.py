@@ -81,7 +81,9 @@ def ptr(name: str, ctype: str, *, optional: bool = False) -> Param:
 
 @dataclass(frozen=True)
 class Abi:
-    """The parameter list of a kernel. Pointers come first: firing writes them in one go."""
+    """The parameter list of a kernel. Pointers come first: firing writes them in one go. Tensor
+    maps come last, as launches list them.
+    """
 
     params: tuple[Param, ...]
 
@@ -94,6 +96,8 @@ class Abi:
                 raise SpecError(f"parameter {p.name}: kind {p.kind!r} with box {p.box}")
         if tuple(p.name for p in self.pointers) != tuple(names[: len(self.pointers)]):
             raise SpecError(f"parameters {names}: pointers come first")
+        if any(p.kind == "map" for p in self.params[: len(names) - len(self.maps)]):
+            raise SpecError(f"parameters {names}: tensor maps come last")
 
     @cached_property
     def offsets(self) -> dict[str, int]:

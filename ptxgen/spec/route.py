@@ -178,12 +178,14 @@ class RouteTable:
     ``dtypes``: those it serves. The routes are written for the first; those for the others are
     their twins (:meth:`Route.of`), alike but for what the kernels read and write. ``opened``: it
     also serves others, whose kernels nobody lists: they are made when they are first asked for.
+    ``partial``: there are problems that no route admits, and who asks has another way for those.
     """
 
     space: Space
     routes: tuple[Route, ...]
     dtypes: tuple[str, ...] = ("f32",)
     opened: bool = False
+    partial: bool = False
 
     def __post_init__(self) -> None:
         if not self.routes or not self.dtypes:

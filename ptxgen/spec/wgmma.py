@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
+from ptxgen.numerics import logits, softcap
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
-from ptxgen.spec.abi import Abi, Param
+from ptxgen.numerics.logits import FLCE, SEGMENT
+from ptxgen.spec import formula as cuda
+from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
+from ptxgen.spec.logits import WIDE_TARGET, caps, ways
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
 """Swizzle in bytes by the width of a panel in elements: its rows are that long."""
@@ -510,3 +515,64 @@ class WgmmaSpec(Ring, GemmSpec):
             f"requires {self.requires}",
             f"grid {self.grid}",
         )
+
+
+@dataclass(frozen=True)
+class WgmmaSegmentsSpec(WgmmaSpec):
+    """A product of logits that keeps none of them: of each row's segments it stores maximum and sum
+    as contract ``flce/2`` has them, and the target's logit. A tile is as wide as a segment.
+    ``capped``: whether there is a softcap.
+    """
+
+    contract: Contract = FLCE
+    capped: bool = False
+
+    family: ClassVar[str] = "wgmma_segments"
+    legible: ClassVar[bool] = False
+    meanings: ClassVar[Mapping[str, str]] = {
+        **GemmSpec.meanings,
+        "capped": "whether there is a softcap",
+    }
+    WIDE_TARGET: ClassVar[int] = WIDE_TARGET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self.bn == SEGMENT, self.name, "bn is a segment", self.bn, SEGMENT)
+        check(self.split == "none", self.name, "split", self.split, "none")
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        own = {
+            "weight_functions": list(cuda.functions(logits.term(self.dtype, self.capped))),
+            "ways": ways("segments", self.dtype, self.capped),
+            "NEAR": softcap.NEAR,
+            "CAP": logits.CAP,
+            "LEAST": logits.LEAST,
+        }
+        return MappingProxyType({**super().context, **own})
+
+    @property
+    def exchange_bytes(self) -> int:
+        return 0
+
+    @property
+    def multiplier(self) -> str:
+        return "wgmma"
+
+    @property
+    def abi(self) -> Abi:
+        plain = super().abi.params
+        kept = [p for p in plain if p.name not in ("c", "workspace", "ldc", "chunk")]
+        at = next(i for i, p in enumerate(kept) if p.kind != "ptr")
+        own = (
+            ptr("target", "const void*"),
+            *(ptr(name, "float*") for name in ("top", "total", "hit")),
+        )
+        numbers = caps("f32") if self.capped else ()
+        maps = tuple(p for p in kept if p.kind == "map")
+        told = tuple(p for p in kept[at:] if p.kind != "map")
+        return Abi((*kept[:at], *own, *told, *numbers, *maps))
+
+    @property
+    def label(self) -> str:
+        return f"{'capped_' if self.capped else ''}{super().label}"

@@ -12,13 +12,26 @@ from functools import partial
 
 from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec, Key, Route, RouteTable
-from ptxgen.tiles import columns, gemm, int4, moves, nf4, pointwise, rows, rowwise, scan, select
+from ptxgen.tiles import (
+    columns,
+    gemm,
+    int4,
+    logits,
+    moves,
+    nf4,
+    pointwise,
+    rows,
+    rowwise,
+    scan,
+    select,
+)
 from ptxgen.tiles.lazy import Filled, Lazy
 
 TABLES: Lazy[Key, RouteTable] = Lazy(
     {
         **gemm.TABLES,
         **int4.TABLES,
+        **logits.TABLES,
         **nf4.TABLES,
         **pointwise.TABLES,
         **rows.TABLES,

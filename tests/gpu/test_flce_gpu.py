@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import interp_cases
 import numpy as np
 import pytest
 from bits import same_bits
@@ -9,6 +10,11 @@ from test_flce import DTYPES, OPTIONS, SEED, alike, head
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.ops.launch import architecture
+from ptxgen.ops.logits import logit_gradient, logit_segments
+from ptxgen.ops.rowwise import run
+from ptxgen.runtime import get_device
+from ptxgen.tiles import SPECS
 
 pytestmark = pytest.mark.gpu
 CLASSES = (1, 2, 1009, 32000, 50257, 128256, 151936, 262145)
@@ -35,6 +41,17 @@ def test_any_number_of_classes(n, dtype):
     got = ptxgen.linear_cross_entropy_grad(x, w, target, softcap=30.0, reduction="none")
     expected = reference.linear_cross_entropy_grad(x, w, target, softcap=30.0, reduction="none")
     alike(got, expected, f"{n} classes")
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n, s in SPECS.items() if s.family in ("logits", "wgmma_segments"))
+)
+def test_every_kernel(name):
+    device = get_device("cuda")
+    if not SPECS[name].runs_on(architecture(device)):
+        pytest.skip(f"not on {device.name}")
+    for check in interp_cases.checks(name):
+        check(device)
 
 
 @pytest.fixture
@@ -65,6 +82,25 @@ def test_chunks_and_tiles_change_nothing(torch, dtype):
         )
     at_once = ptxgen.linear_cross_entropy_grad(x, w, target, dw=torch.empty_like(dw), **how)[2]
     assert torch.equal(dw, at_once), "micro-batches, added in one chain"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("n", [5003, 50257])
+def test_rows_that_begin_aligned(torch, n, dtype):
+    """Of odd numbers of classes: beside logits without gaps, as NumPy's arrays have them."""
+    x, w = (torch.randn(s, device="cuda", dtype=getattr(torch, dtype)) for s in ((70, 64), (n, 64)))
+    target = torch.randint(n, (70,), device="cuda")
+    losses, dx, *_ = ptxgen.linear_cross_entropy_grad(x, w, target, reduction="none", dw=False)
+    assert torch.equal(ptxgen.linear_cross_entropy(x, w, target, reduction="none"), losses)
+    z = ptxgen.linear(x, w, layout="nk")
+    hit = torch.empty(70, device="cuda")
+    top, total = torch.empty(2, 70, -(-n // 256), device="cuda").unbind()
+    logit_segments(z, target, top, total, hit, None, (None, None))
+    loss, peak, scale = (torch.empty_like(hit) for _ in range(3))
+    how = (-100, n, 0.0, None, 0.0, None)
+    run("cross_entropy_joined")(top, total, hit, target, None, loss, peak, scale, None, how)
+    logit_gradient(z, target, peak, scale, None, z, None, (-100, 0.0, None, None))
+    assert torch.equal(loss, losses) and torch.equal(ptxgen.linear_dgrad(z, w, layout="nk"), dx)
 
 
 def test_a_graph_of_it(torch):

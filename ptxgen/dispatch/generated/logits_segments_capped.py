@@ -1,0 +1,21 @@
+"""Dispatch of logits segments capped: logits.
+
+Generated from ptxgen.tiles.TABLES["logits", "segments", "capped"]; do not edit.
+Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+
+def candidates(
+    arch: str, rows: int, cols: int, sms: int, time: Time
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    segments = -(-cols // 256)
+    # 0: warps walk over runs of segments
+    choice = Choice(
+        0, ("logits_segments_capped_bf16_7dd91e",), (-(-segments // 16) * min(rows, 2048),), (),
+    )
+    yield Candidate(0.0, choice)

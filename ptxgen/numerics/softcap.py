@@ -1,0 +1,45 @@
+"""The softcap of contract ``flce/2``: ``c * tanh(z / c)``, with a short way for small arguments.
+
+Logits are mostly well below the cap. There a polynomial gives tanh in a third of the operations;
+kernels take it for a run of logits that are all so small, which is what each of them would take.
+"""
+
+from __future__ import annotations
+
+from ptxgen.numerics import functions
+from ptxgen.numerics.formula import Function, Node, fma, where
+
+NEAR = 0.75
+"""Below it tanh is the polynomial."""
+_hex = float.fromhex
+TANH: tuple[float, ...] = (
+    _hex("-0x1.5554aep-2"),
+    _hex("0x1.10ee8ap-3"),
+    _hex("-0x1.b57628p-5"),
+    _hex("0x1.42889ep-6"),
+    _hex("-0x1.398302p-8"),
+)
+"""Ascending coefficients of ``(tanh(x) / x - 1) / x**2`` in ``x**2``, 0 <= x <= NEAR; to 2**-24.8
+(``tools/fit_functions.py``)."""
+
+
+def _near_tanh(x: Node) -> Node:
+    square = x * x
+    return fma(functions._horner(square, TANH) * square, x, x)
+
+
+near_tanh = Function("near_tanh", _near_tanh, 1)
+"""``tanh(x)`` of small x."""
+
+
+def _tanh(x: Node) -> Node:
+    return where(functions.absolute(x) < NEAR, near_tanh(x), functions.tanh(x))
+
+
+def capped(x: Node, softcap: Node | None, near: bool = False) -> tuple[Node, Node | None]:
+    """The logits, and how fast they change with x (None: as x does). ``near``: all are small."""
+    if softcap is None:
+        return x, None
+    u = x * (1 / softcap)
+    t = functions.tanh(u) if x.type == "f64" else near_tanh(u) if near else _tanh(u)
+    return softcap * t, 1 - t * t

@@ -98,7 +98,8 @@ def difference(name):
 
 def kind(name):
     """Family, and what a kernel does of it, where they do not do all the same."""
-    return " ".join(str(getattr(SPECS[name], f, "")) for f in ("family", "part", "capped", "result"))
+    told = ("family", "part", "capped", "result")
+    return " ".join(str(getattr(SPECS[name], fact, "")) for fact in told)
 
 
 @pytest.mark.parametrize("of", sorted({kind(n) for n in SPECS if twin(n)}))

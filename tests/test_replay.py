@@ -419,7 +419,7 @@ def test_gradients_of_norms_are_two_launches(gpu, plans, monkeypatch):
 
 
 def test_a_step_of_the_last_layer_is_one_plan(gpu, plans, monkeypatch):
-    """Six launches forward, and one for each gradient back, which mostly finds a 1."""
+    """Eight launches forward, and one for each gradient back, which mostly finds a 1."""
     x, w = rows(6, 40).requires_grad_(), rows(24, 40).requires_grad_()
     target = torch.randint(0, 24, (6,))
 
@@ -430,7 +430,7 @@ def test_a_step_of_the_last_layer_is_one_plan(gpu, plans, monkeypatch):
     assert plans == [True]
     with nothing_decided(monkeypatch):
         (dx, dw), fired = gpu.called(step)
-    assert len(fired) == 8
+    assert len(fired) == 10
     for gradient, launched in zip((dx, dw), fired[-2:], strict=True):
         assert launched.kernel.startswith("pw_factor")
         assert launched.words[0] == launched.words[2] == gradient.data_ptr()

@@ -111,7 +111,10 @@ def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[
         for chunk in chunks:
             yield f"ptxgen, chunks of {chunk}", partial(ours, chunk=chunk)
         if x.element_size() == 2:
-            yield "ptxgen, dW in f32", partial(_main_grad, ours, torch.empty_like(w).float())
+            wide = partial(_main_grad, ours, torch.empty_like(w).float())
+            yield "ptxgen, dW in f32", wide
+            for chunk in chunks:
+                yield f"ptxgen, dW in f32, chunks of {chunk}", partial(wide, chunk=chunk)
         yield "three products", partial(_products, head)
 
     def run(loss: Callable[[Any, Any], Any]) -> Method:
@@ -131,8 +134,8 @@ def methods(head: Head, forward: bool, chunks: Sequence[int]) -> Iterator[tuple[
         yield name, run(loss)
 
 
-def _main_grad(ours: Callable[..., Any], dw: Any) -> Any:
-    return ours(dw=dw)
+def _main_grad(ours: Callable[..., Any], dw: Any, **given: Any) -> Any:
+    return ours(dw=dw, **given)
 
 
 def _products(head: Head) -> Any:
@@ -166,15 +169,19 @@ def _cce(head: Head) -> Callable[[Any, Any], Any]:
 
 # -- the run --------------------------------------------------------------------------------
 def check(head: Head) -> None:
-    """The losses of some rows, beside :func:`ptxgen.cross_entropy` of their logits, bit by bit."""
+    """The losses of some rows, beside those of these rows alone with logits in memory, bit by bit.
+
+    Logits are in memory where gradients are wanted; by themselves losses may come from the product.
+    """
     torch = head.torch
     rows = torch.randperm(head.x.shape[0], device="cuda")[:CHECKED]
-    x, target = head.x[rows], head.target[rows]
     given: dict[str, Any] = {"softcap": head.softcap, "ignore_index": IGNORED, "reduction": "none"}
     whole = ptxgen.linear_cross_entropy(head.x, head.w, head.target, **given)[rows]
-    z = ptxgen.linear(x, head.w, layout="nk")
-    if not torch.equal(whole, ptxgen.cross_entropy(z, target, **given)):
-        raise WrongBitsError("losses of rows differ from those of their logits in memory")
+    alone = ptxgen.linear_cross_entropy_grad(
+        head.x[rows], head.w, head.target[rows], dw=False, **given
+    )[0]
+    if not torch.equal(whole, alone):
+        raise WrongBitsError("losses of rows differ from those of the rows alone")
 
 
 def measured(torch: Any, method: Method, kept: int, repeats: int) -> tuple[float, int]:

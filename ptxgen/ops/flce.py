@@ -207,7 +207,8 @@ def _plan(gradients: bool, sizes: tuple[int, ...], dtype: Any, options: Options)
             turned = {**capped, "label_smoothing": smoothing}
             steps.append(("logit_gradient", (rows, n), full, turned, count))
             steps.append(("linear_dgrad", (rows, n, k), full, how, count))
-            steps.append(("linear_wgrad", (rows, n, k), full, {**how, "chain": True}, count))
+            summed = {**how, "chain": True, "out_dtype": full}
+            steps.append(("linear_wgrad", (rows, n, k), full, summed, count))
             if given["reduction"] == "mean":
                 scratch["shares"] = m * ITEMSIZE[wide]
         what = f"M={m} N={n} K={k} {full}: {count} chunks of {rows} rows"
@@ -418,8 +419,8 @@ class _Rows:
 
     def begin(self, count: int) -> None:
         """A chunk of as many rows."""
-        self.top, self.total = self.segments[0][:count], self.segments[1][:count]
-        self.hit, self.peak, self.scale, self.even = (row[:count] for row in self.by_row)
+        self.top, self.total = (self.segments[i, :count] for i in range(2))
+        self.hit, self.peak, self.scale, self.even = (self.by_row[i, :count] for i in range(4))
 
     def product(self, x: Any, target: Any) -> None:
         """The segments of a product whose logits nobody sees. UncoveredError where none serves."""

@@ -186,7 +186,7 @@ def continued(name: str) -> list[Check]:
         )
         if getattr(spec, "result", 0):  # such a kernel also asks how the result lies
             wide = spec.result == 4
-            case = replace(case, out_f32=wide, extra=-n % (4 if wide else 8), offset=0)
+            case = replace(case, n=n + -n % (4 if wide else 8), out_f32=wide, extra=8, offset=0)
         aligns = (*lies, (16, 16)) if i != 2 and k else ((16, 16),)
         found += [c for c in (replace(case, align=a) for a in aligns) if admits(route, c, SMS)][:1]
     assert len(found) == 4, f"{name} admits too few of its cases"

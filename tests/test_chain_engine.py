@@ -138,7 +138,8 @@ def test_where_it_is_right() -> None:
     for item, name in BY_ITEM.items():
         requires = CONTINUED[name].main.requires
         fine = dict.fromkeys(("ALIGN_A", "ALIGN_B", "ALIGN_C"), 16) | {"ITEM_C": item}
-        fine |= {"M": 1, "N": 1, "K": 1, "CHUNKS": 1, "SMS": 132}
+        fine |= {"M": 1, "N": 8, "K": 1, "CHUNKS": 1, "SMS": 132}
         assert requires.evaluate(fine)
-        for change in ({"ALIGN_C": 8}, {"ITEM_C": 6 - item}, {"ALIGN_A": 8}, {"CHUNKS": 2}):
+        assert requires.evaluate(fine | {"N": 4}) == (item == 4), "16 bytes are written whole"
+        for change in ({"ALIGN_C": 8}, {"ITEM_C": 6 - item}, {"ALIGN_A": 8}, {"N": 6}):
             assert not requires.evaluate(fine | change), change

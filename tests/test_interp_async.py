@@ -774,6 +774,10 @@ def test_tensor_copies(box: Any, order: dict[str, Any]) -> None:
 
     tile = np.random.default_rng(2).integers(0, 256, found.nbytes, np.uint8)
     text = tensor_kernel(len(dims), start, found.nbytes, load=False)
+    if dims[0] * size % 16:  # what hardware does to the elements behind a row's last is not said
+        with pytest.raises(MemoryFault, match="hardware writes their last 16 bytes whole"):
+            launch(text, [zeros(4)], [tile], block=32, device=device, params=found.encode())
+        return
     launch(text, [zeros(4)], [tile], block=32, device=device, params=found.encode())
     after = np.empty_like(memory)
     device.copy_out(after.ctypes.data, pointer, after.nbytes)

@@ -103,7 +103,9 @@ class ChainSpec(WgmmaSpec):
 
     @property
     def requires(self) -> Expr:
-        return super().requires & (ALIGN_C >= PANEL // 8) & ITEM_C.eq(self.item)
+        # Stored by the copy engine, a row's last 16 bytes are written whole, N of them or not.
+        whole = (N % (16 // self.item)).eq(0)
+        return super().requires & (ALIGN_C >= 16) & ITEM_C.eq(self.item) & whole
 
     @property
     def expects(self) -> tuple[Expect, ...]:

@@ -45,7 +45,8 @@ def test_a_kernel_continues_a_chain(name):
     result = getattr(spec, "result", 0)  # of some, 16-byte aligned and of this width
     wide = "f64" if spec.dtype == "f64" else spec.dtype if result == 2 else "f32"
     for i, (m, n, k, extra) in enumerate(shapes(spec)):
-        extra = -n % (16 // result) if result else extra
+        if result:
+            n, extra = n + -n % (16 // result), extra // 2 * 16
         kind = KINDS[i % 3]
         rng = np.random.default_rng([SEED, m, n, k])
         x, dy = operand(rng, (k, m), kind, spec.dtype), operand(rng, (k, n), kind, spec.dtype)

@@ -34,7 +34,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 256 <= 2147483647 and k + 32 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-        and align_c >= 16 and item_c == 2
+        and align_c >= 16 and item_c == 2 and n % 8 == 0
     ):
         us = time(
             "wgmma_chain_tn_bf16_128x256x32_bf16_517896", "wgmma", 1, sms, tiles_128x256,
@@ -52,7 +52,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-        and align_c >= 16 and item_c == 2
+        and align_c >= 16 and item_c == 2 and n % 8 == 0
     ):
         us = time(
             "wgmma_chain_tn_bf16_64x64x64_bf16_ed5e58", "wgmma", 1, sms, tiles_64x64, -(-k // 64),
@@ -69,7 +69,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
         and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-        and align_c >= 16 and item_c == 4
+        and align_c >= 16 and item_c == 4 and n % 4 == 0
     ):
         us = time(
             "wgmma_chain_tn_bf16_128x128x64_f32_af9f41", "wgmma", 1, sms, tiles_128x128,
@@ -86,7 +86,7 @@ def candidates(
         arch in SOME_0
         and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
         and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-        and align_c >= 16 and item_c == 4
+        and align_c >= 16 and item_c == 4 and n % 4 == 0
     ):
         us = time(
             "wgmma_chain_tn_bf16_64x64x64_f32_e78ba4", "wgmma", 1, sms, tiles_64x64, -(-k // 64),
@@ -104,7 +104,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 32 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295 and align_c >= 16 and item_c == 2
+        and tiles_128x256 + sms <= 4294967295 and align_c >= 16 and item_c == 2 and n % 8 == 0
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
@@ -126,7 +126,7 @@ def candidates(
         arch in SOME_0
         and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295 and align_c >= 16 and item_c == 4
+        and tiles_128x128 + sms <= 4294967295 and align_c >= 16 and item_c == 4 and n % 4 == 0
     ):
         us = time(
             "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,

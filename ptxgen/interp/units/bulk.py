@@ -483,6 +483,14 @@ class _Copy:
                 chosen = None if masks is None else masks[part]
                 self._load(wave, lanes, at, given, chosen, addresses, access, inside)
             else:
+                if found.dims[0] * found.itemsize % PIECE:
+                    raise wave.fault(
+                        MemoryFault,
+                        f"a store through a tensor map whose rows have {found.dims[0]} elements of "
+                        f"{found.itemsize} bytes: hardware writes their last {PIECE} bytes whole",
+                        self.instruction,
+                        int(lanes[0]),
+                    )
                 for i, lane in enumerate(lanes.tolist()):
                     self._store(wave, lane, at[i], addresses[i], access, inside[i])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
@@ -393,8 +392,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             found.append(timing)
     finally:
         if found:
+            surroundings = measure.environment(torch, measure.limits(torch), 0)
             if options.json:
-                options.json.write_text(json.dumps([asdict(t) for t in found], indent=1) + "\n")
+                lines = ({**asdict(t), **asdict(surroundings)} for t in found)
+                results.write_records(options.json, lines)
+            emit(results.heading(surroundings))
             emit(timing_table(found))
             for line in summary(found):
                 emit(line)

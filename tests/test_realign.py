@@ -138,7 +138,8 @@ def test_routes(name):
         wide, unit = spec.result == 4, 16 // spec.result
         how = {"op": "linear_wgrad", "chain": True, "accumulate": True, "bias": False}
         cases = [
-            replace(c, **how, out_f32=wide, extra=-c.n % unit, activation="none") for c in cases
+            replace(c, n=c.n + -c.n % unit, **how, out_f32=wide, extra=unit, activation="none")
+            for c in cases
         ]
     copied = route.steps[0].label.removeprefix("realign_")
     align = tuple(item if x in copied else 16 for x in "ab")

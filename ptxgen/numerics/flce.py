@@ -92,6 +92,6 @@ def segmented(dtype: str, tier: str, smoothing: float) -> bool:
     return dtype in TIERS["tc"] and tier in ("auto", "tc") and not smoothing
 
 
-def rows_at_once(n: int) -> int:
+def rows_at_once(n: int, asked: int | None = None) -> int:
     """Rows of ``n`` classes whose segments are in memory at a time, in less than 64 MB."""
-    return max(EVALUATED // (8 * segments(n) + 16) // TILE * TILE, TILE)
+    return asked or max(EVALUATED // (8 * segments(n) + 16) // TILE * TILE, TILE)

@@ -77,14 +77,15 @@ def linear_cross_entropy(
         "sum", "none". A row whose target is ``ignore_index``, or none of the V, has a loss of 0;
         the latter counts in the mean. ``check_targets`` raises IndexRangeError for such, and waits.
         ``label_smoothing``, ``softcap``, ``z_loss``: as in :func:`ptxgen.cross_entropy`.
-        ``chunk``: rows at a time, rounded up to a multiple of 16; by default such that logits take
-        less than 64 MB (:func:`ptxgen.numerics.flce.chunk_of`).
+        ``chunk``: rows at a time, rounded up to a multiple of 16 where logits are in memory; by
+        default such that what is in memory takes less than 64 MB (:mod:`ptxgen.numerics.flce`).
     Bits
         Contract ``flce/2`` (:mod:`ptxgen.numerics.flce`): a row's loss depends on that row and on
         ``w`` alone; not on the batch, nor on the chunk.
         :func:`ptxgen.reference.linear_cross_entropy` returns the same bits.
     Memory
-        A chunk's logits, 8 bytes for 256 of them, and a loss a row, of the arrays' framework.
+        8 bytes for 256 of a chunk's logits and a loss a row, and where no product keeps such
+        segments alone the chunk's logits; of the arrays' framework.
 
     Takes torch, CuPy and NumPy arrays. Raises ShapeError, DtypeError, OptionError, DeviceError,
     GradError, IndexRangeError or CompileError, before anything is written. No call waits for the
@@ -217,7 +218,7 @@ def _plan(gradients: bool, sizes: tuple[int, ...], dtype: Any, options: Options)
     found = plan(chunk_of(m, n, k, itemsize, gradients, given["chunk"]), True)
     if gradients or not segmented(DTYPES[full], given["tier"], smoothing):
         return found
-    return plan(given["chunk"] or rows_at_once(n), False, found)
+    return plan(rows_at_once(n, given["chunk"]), False, found)
 
 
 PLANS: Mapping[str, Callable[..., Plan]] = {
@@ -311,7 +312,7 @@ class _Head:
 
     def shares_read(self, dy: Any) -> Callable[[], Any] | None:
         """What makes each row's share of the gradient from above; None where it is 1."""
-        name = {"mean": "mean", "sum": "sum", "none": "sum"}[self.reduction]
+        name = "mean" if self.reduction == "mean" else "sum"
         op = f"{name}_shares_{'f64' if self.wide == 'float64' else 'f32'}"
         ignored, number = self.numbers[0], not hasattr(dy, "__setitem__")
         if dy is not None and not number:
@@ -390,7 +391,7 @@ class _Head:
         m, n, _ = self.sizes
         if not segmented(DTYPES[self.x.dtype], self.tier, self.numbers[1]):
             return False
-        chunk = self.asked or rows_at_once(n)
+        chunk = rows_at_once(n, self.asked)
         rows = _Rows(self, min(chunk, m))
         try:
             for first in range(0, m, chunk):

@@ -113,12 +113,9 @@ class LogitsSpec(KernelSpec):
                 "T": cuda.STORAGE[self.dtype],
                 "C": cuda.CTYPES[self.wide],
                 "SEGMENT": SEGMENT,
-                "NEAR": softcap.NEAR,
-                "CAP": logits.CAP,
-                "LEAST": logits.LEAST,
                 "formula": formula(self.part, self.dtype, self.capped),
                 "functions": cuda.functions,
-                "ways": ways(self.part, self.dtype, self.capped),
+                **told(self.part, self.dtype, self.capped),
             }
         )
 
@@ -175,6 +172,16 @@ def formula(part: str, dtype: str, capped: bool, near: bool = False) -> Formula:
     """What is computed of each logit; ``near``: of those that are all small."""
     made = logits.term if part == "segments" else logits.gradient
     return made(dtype, capped, near)
+
+
+def told(part: str, dtype: str, capped: bool) -> dict[str, Any]:
+    """What templates know of that, by name."""
+    return {
+        "NEAR": softcap.NEAR,
+        "CAP": logits.CAP,
+        "LEAST": logits.LEAST,
+        "ways": ways(part, dtype, capped),
+    }
 
 
 def ways(part: str, dtype: str, capped: bool) -> dict[str, dict[str, list[str]]]:

@@ -9,14 +9,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ptxgen.expr import Expr, all_of, ceil_div, minimum
-from ptxgen.numerics import logits, softcap
+from ptxgen.numerics import logits
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
 from ptxgen.numerics.logits import FLCE, SEGMENT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, WORKSPACE_MAX, Expect, check
 from ptxgen.spec.gemm import ALIGN_A, ALIGN_B, CHUNK, CHUNKS, LAYOUTS, SMS, GemmSpec, abi, matrix
-from ptxgen.spec.logits import WIDE_TARGET, caps, ways
+from ptxgen.spec.logits import WIDE_TARGET, caps, told
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
 """Swizzle in bytes by the width of a panel in elements: its rows are that long."""
@@ -544,10 +544,7 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     def context(self) -> Mapping[str, Any]:
         own = {
             "weight_functions": list(cuda.functions(logits.term(self.dtype, self.capped))),
-            "ways": ways("segments", self.dtype, self.capped),
-            "NEAR": softcap.NEAR,
-            "CAP": logits.CAP,
-            "LEAST": logits.LEAST,
+            **told("segments", self.dtype, self.capped),
         }
         return MappingProxyType({**super().context, **own})
 

@@ -113,7 +113,7 @@ class MemoryFault(KernelFault):
 
 
 class UninitializedFault(KernelFault):
-    """A read of a register or of memory that nothing has written."""
+    """A read of memory that nothing has written, or a use of a register without a value."""
 
 
 class RaceFault(KernelFault):

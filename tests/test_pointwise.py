@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
+
 import numpy as np
 import pytest
 from bits import same_bits
@@ -9,10 +12,11 @@ from pointwise_cases import KINDS, LAYOUTS, computed, drawn, scaled, strided
 
 import ptxgen
 from ptxgen import functions as f
-from ptxgen.errors import DtypeError, FormulaError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, FormulaError, OptionError, PtxgenError, ShapeError
 from ptxgen.numerics.pointwise import FULL
 from ptxgen.ops.launch import serving
 from ptxgen.ops.pointwise import collapse
+from ptxgen.ops.pointwise_table import ROWS
 from ptxgen.runtime.arrays import DeviceArray
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.runtime.registry import default_device
@@ -177,6 +181,68 @@ def test_numbers_are_not_baked_in(device) -> None:
         equal(result, f.mul.reference(x, s))
     whole = np.arange(5, dtype=np.int32)
     equal(f.add(whole, -(2**31)), whole + np.int32(-(2**31)))
+
+
+def arity(row) -> int:
+    return len(inspect.signature(row.formula).parameters)
+
+
+def numbers_for(row, places, kind):
+    """Arguments of ``row``: numbers in ``places``, elsewhere arrays that end within a vector."""
+    rng = np.random.default_rng(SEED)
+    arguments = []
+    for place in range(arity(row)):
+        of = "bool" if row.name == "where" and place == 0 else kind
+        array = drawn(of, 37, rng)
+        arguments.append(array[:1].item() if place in places else array)
+    return arguments
+
+
+def same_with_numbers(row, places, kind) -> bool:
+    """Compares with the oracle; False where that refuses, as the call then does, too."""
+    function, arguments = getattr(f, row.name), numbers_for(row, places, kind)
+    try:
+        wanted = function.reference(*arguments)
+    except PtxgenError as error:
+        with pytest.raises(type(error)):
+            function(*arguments)
+        return False
+    equal(function(*arguments), wanted, f"{row.name} of {kind}, numbers in {places}")
+    return True
+
+
+HOISTED = [
+    *((name, "f64", (place,)) for name in ("maximum", "minimum") for place in (0, 1)),
+    *(("clamp", "f64", places) for places in ((0,), (1,), (2,), (0, 1), (0, 2))),
+    *(("where", "bool", places) for places in ((0,), (0, 1), (0, 2))),
+    *(("pow", kind, (1,)) for kind in ("f32", "bf16", "f16")),
+    *(("pow", kind, (0,)) for kind in ("bf16", "f16")),
+    *(("swiglu", kind, (0,)) for kind in ("f32", "bf16", "f16")),
+    ("reglu", "f64", (0,)),
+]
+"""In kernels of these, NVRTC computes addresses of registers that nothing may have written."""
+
+
+def test_numbers_in_place_of_arrays() -> None:
+    """The kernels that read registers without a value; and one of each operation and dtype."""
+    rows = {row.name: row for row in ROWS}
+    for name, kind, places in HOISTED:
+        assert same_with_numbers(rows[name], places, kind)
+    sample = [("fma", "f32"), ("sub", "f64"), ("div", "bf16"), ("lt", "i32"), ("add", "i64")]
+    for at, (name, kind) in enumerate(sample):
+        assert same_with_numbers(rows[name], (at % 2,), kind)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", [r for r in ROWS if arity(r) > 1], ids=lambda row: row.name)
+def test_numbers_in_place_of_any_arguments(row) -> None:
+    """Each argument, and several, but not all; of every dtype that the operation takes."""
+    count = arity(row)
+    chosen = [
+        places for some in range(1, count) for places in itertools.combinations(range(count), some)
+    ]
+    taken = [same_with_numbers(row, places, kind) for places in chosen for kind in KINDS]
+    assert any(taken)
 
 
 def test_any_kernel_can_be_asked_for() -> None:

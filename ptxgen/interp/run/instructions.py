@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.errors import PtxError, TrapFault, UninitializedFault
-from ptxgen.interp.text import flow
+from ptxgen.errors import PtxError, TrapFault
 from ptxgen.interp.text.ptx import Instruction, Vector
-from ptxgen.interp.units import collective, operate, transfer, wgmma
+from ptxgen.interp.units import collective, operate, transfer, undefined, wgmma
 from ptxgen.interp.units.kernel import Block, Kernel, Operation, active
 from ptxgen.interp.units.operate import Variants, compute, guard_of, move
 from ptxgen.interp.units.sync import Wave
@@ -42,98 +41,24 @@ def _fill(kernel: Kernel, block: Block, kind: str) -> None:
         block.end = _end(kernel, block, instructions.pop(), kind)
     else:
         block.end = _fall(block)
-    last = block.instructions[-1]
-    if kind != "fall":
-        _check_doubtful(kernel, block, last)
-        _check_matrices(kernel, block, last)
+    tracker = undefined.Tracker(kernel, block)
+
+    def precede(instruction: Instruction) -> None:
+        tracker.precede(instruction)
+        check = wgmma.touching(kernel, instruction)
+        if check is not None:
+            block.full.append(check)
+            block.masked.append(check)
+
     for instruction in instructions:
         kernel.decoding = instruction
-        _check_doubtful(kernel, block, instruction)
-        _check_matrices(kernel, block, instruction)
+        precede(instruction)
         variants = decode(kernel, instruction)
         if variants is not None:
             block.full.append(variants[0])
             block.masked.append(variants[1])
-        _note_doubtful(kernel, block, instruction)
-    if kind == "wait" and last.opcode != "wgmma":  # which sees to its accumulators itself
-        end = block.end
-        notes = [p for p in flow.writes(last) if p in kernel.flow.doubtful]
-        if notes:
-            note = _noting(kernel, last, notes)
-
-            def noting(wave: Wave, registers: list[Any]) -> None:
-                note(wave, registers)
-                end(wave, registers)
-
-            block.end = noting
-
-
-# -- registers perhaps never written --------------------------------------------------
-
-
-def _check_doubtful(kernel: Kernel, block: Block, instruction: Instruction) -> None:
-    if not kernel.flow.doubtful:
-        return
-    read = set(flow.reads(instruction))
-    if instruction.opcode == "wgmma":  # its accumulators count only if scale-d says so
-        read -= set(flow.writes(instruction))
-    names = sorted(n for n in read if n in kernel.flow.doubtful)
-    slots = [(name, kernel.slot(name)) for name in names]
-    if not slots:
-        return
-    guard = guard_of(kernel, instruction)
-
-    def check(wave: Wave, registers: list[Any]) -> None:
-        for name, slot in slots:
-            lanes = active(wave, None if guard is None else guard(wave, registers))
-            known = wave.assigned.get(slot)
-            here = wave.lanes[wave.alive] if lanes is None else lanes
-            missing = here if known is None else here[~known[here]]
-            if len(missing):
-                raise wave.fault(
-                    UninitializedFault,
-                    f"read of register {name}, which nothing has written",
-                    instruction,
-                    int(missing[0]),
-                )
-
-    block.full.append(check)
-    block.masked.append(check)
-
-
-def _check_matrices(kernel: Kernel, block: Block, instruction: Instruction) -> None:
-    check = wgmma.touching(kernel, instruction)
-    if check is not None:
-        block.full.append(check)
-        block.masked.append(check)
-
-
-def _noting(kernel: Kernel, instruction: Instruction, names: list[str]) -> Operation:
-    guard = guard_of(kernel, instruction)
-    slots = [kernel.slot(name) for name in names]
-
-    def note(wave: Wave, registers: list[Any]) -> None:
-        lanes = active(wave, None if guard is None else guard(wave, registers))
-        for slot in slots:
-            known = wave.assigned.get(slot)
-            if known is None:
-                known = wave.assigned[slot] = np.zeros(len(wave.lanes), np.bool_)
-            if lanes is None:
-                known[:] = True
-            else:
-                known[lanes] = True
-
-    return note
-
-
-def _note_doubtful(kernel: Kernel, block: Block, instruction: Instruction) -> None:
-    if not kernel.flow.doubtful:
-        return
-    names = [n for n in flow.writes(instruction) if n in kernel.flow.doubtful]
-    if names:
-        note = _noting(kernel, instruction, names)
-        block.full.append(note)
-        block.masked.append(note)
+    if kind != "fall":
+        precede(block.instructions[-1])
 
 
 # -- ends of segments -----------------------------------------------------------------

@@ -155,7 +155,6 @@ class Wave:
         self._units: dict[Any, Any] = {}
         self.recent: Allocation | None = None
         self.registers: list[Any] = program.registers(self)
-        self.assigned: dict[int, NDArray[np.bool_]] = {}
         self.random = (
             None if settings.seed is None else np.random.default_rng((settings.seed, ctas.start))
         )

@@ -12,7 +12,7 @@ from ptxgen.errors import DeviceError
 from ptxgen.interp.memory.allocations import GlobalMemory
 from ptxgen.interp.run import instructions
 from ptxgen.interp.text.ptx import Module
-from ptxgen.interp.units.kernel import WARP, Block, Kernel, extend
+from ptxgen.interp.units.kernel import DEFINED, WARP, Block, Kernel, extend
 from ptxgen.interp.units.sync import Wave
 
 Array = NDArray[Any]
@@ -37,6 +37,11 @@ class Program(Kernel):
                 block.target = blocks[segment.target.index]
         for segment, block in zip(segments, blocks, strict=True):
             instructions.fill(self, block, segment.kind)
+        self._constants += [(slot, DEFINED) for slot in self.origins.values()]
+        for number, name in enumerate(self.flow.unwritten, start=1):
+            anything = np.zeros(1, self.dtype(name))
+            origin = np.array([number], DEFINED.dtype)
+            self._constants += [(self.slot(name), anything), (self.origins[name], origin)]
         self.blocks = sorted(blocks, key=lambda b: b.order)
         self.entry_order = blocks[0].order
 
@@ -58,9 +63,6 @@ class Program(Kernel):
     def registers(self, wave: Wave) -> list[Any]:
         """The slots as they are when a wave starts."""
         found: list[Any] = [None] * self._count
-        for name in self.flow.doubtful:  # something, for whom a guard keeps from reading it
-            if name in self._slots:
-                found[self._slots[name]] = np.zeros(1, self.dtype(name))
         for slot, value in self._constants:
             found[slot] = value
         for slot, name in self._specials:

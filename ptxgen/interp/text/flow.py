@@ -53,8 +53,10 @@ class Flow:
     segments: tuple[Segment, ...]
     globals: frozenset[str]
     """Registers that carry a value from one segment to another; all others are local to one."""
-    doubtful: frozenset[str]
+    unwritten: tuple[str, ...]
     """Registers that may be read, on some path, before anything has been written to them."""
+    doubtful: frozenset[str]
+    """These, and all that may be made of them: registers whose value may be undefined."""
     matrices: frozenset[str]
     """Registers that a wgmma uses: accumulators and fragments of A."""
 
@@ -96,7 +98,10 @@ def analyse(entry: Entry, file: str) -> Flow:
     for order, segment in enumerate(_weak_topological_order(segments)):
         segment.order = order
     used = frozenset(n for s in segments for i in s.instructions for n in matrices(i))
-    return Flow(tuple(segments), *_registers(segments), used)
+    reading = [[tuple(reads(i)) for i in s.instructions] for s in segments]
+    carried, unwritten = _registers(segments, reading)
+    doubtful = _made_of(segments, reading, unwritten)
+    return Flow(tuple(segments), carried, tuple(sorted(unwritten)), doubtful, used)
 
 
 def _cut(entry: Entry) -> tuple[list[Segment], dict[str, int]]:
@@ -320,6 +325,18 @@ def reads(instruction: Instruction) -> Iterator[str]:
         yield from named(instruction.operands[0])
 
 
+def pure(instruction: Instruction) -> bool:
+    """Whether ``instruction`` computes registers of a lane from such, and does nothing else.
+
+    Then an undefined operand makes its result undefined; all others *use* what they read.
+    """
+    return (
+        destinations(instruction) == 1
+        and not waits(instruction)
+        and not any(isinstance(operand, Address) for operand in instruction.operands)
+    )
+
+
 def matrices(instruction: Instruction) -> Iterator[str]:
     """The registers that a ``wgmma.mma_async`` uses while it is under way."""
     if instruction.opcode == "wgmma" and instruction.modifiers[0] == "mma_async":
@@ -328,15 +345,19 @@ def matrices(instruction: Instruction) -> Iterator[str]:
                 yield from named(operand)
 
 
-def _registers(segments: list[Segment]) -> tuple[frozenset[str], frozenset[str]]:
+Reading = list[list[tuple[str, ...]]]
+"""By segment and instruction, what :func:`reads` gives."""
+
+
+def _registers(segments: list[Segment], reading: Reading) -> tuple[frozenset[str], frozenset[str]]:
     """Registers read in a segment before it writes them; and those perhaps never written then."""
     exposed: list[set[str]] = []
     defined: list[set[str]] = []
-    for segment in segments:
+    for segment, names in zip(segments, reading, strict=True):
         before: set[str] = set()
         done: set[str] = set()
-        for instruction in segment.instructions:
-            for name in reads(instruction):
+        for instruction, read in zip(segment.instructions, names, strict=True):
+            for name in read:
                 if name not in done:
                     before.add(name)
             if instruction.guard is None:
@@ -364,3 +385,26 @@ def _registers(segments: list[Segment]) -> tuple[frozenset[str], frozenset[str]]
     for at in range(len(segments)):
         doubtful |= need[at] & ~into[at]
     return carried, frozenset(n for n, b in bit.items() if b & doubtful)
+
+
+def _made_of(
+    segments: list[Segment], reading: Reading, unwritten: frozenset[str]
+) -> frozenset[str]:
+    """``unwritten``, and every register that instructions may compute from it."""
+    if not unwritten:
+        return unwritten
+    left = [
+        pair
+        for segment, names in zip(segments, reading, strict=True)
+        for pair in zip(segment.instructions, names, strict=True)
+    ]
+    found, count = set(unwritten), -1
+    while count != len(left):
+        count, rest = len(left), []
+        for instruction, read in left:
+            if found.isdisjoint(read):
+                rest.append((instruction, read))
+            elif pure(instruction) or instruction.opcode == "shfl":
+                found.update(writes(instruction))
+        left = rest
+    return frozenset(found)

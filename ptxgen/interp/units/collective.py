@@ -14,7 +14,7 @@ from ptxgen.errors import BarrierFault
 from ptxgen.interp.memory import access as memory_access
 from ptxgen.interp.memory.access import Access
 from ptxgen.interp.text.ptx import Address, Immediate, Instruction, Operand, Register, Sink
-from ptxgen.interp.units import operate, tensor, warp
+from ptxgen.interp.units import operate, tensor, undefined, warp
 from ptxgen.interp.units.kernel import WINDOWS, Block, Kernel, Operation, active, listed
 from ptxgen.interp.units.operate import Variants
 from ptxgen.interp.units.sync import Wave
@@ -256,6 +256,7 @@ def _exchange(kernel: Kernel, instruction: Instruction) -> Made:
         operate.write(kernel, target, type, instruction)
         for target, type in zip(targets, dst, strict=False)
     ]
+    carried = undefined.shuffle(kernel, instruction) if instruction.opcode == "shfl" else None
 
     def action(wave: Wave, registers: list[Any], go: Bools) -> None:
         given = [rows_of(wave, v(wave, registers)) for v in values]
@@ -269,6 +270,8 @@ def _exchange(kernel: Kernel, instruction: Instruction) -> Made:
                 )
         for writer, result in zip(writers, results, strict=False):
             _put(wave, registers, writer, np.broadcast_to(result, go.shape), go)
+        if carried is not None:
+            carried(wave, registers, np.broadcast_to(read, go.shape), go)
 
     return action, values[-1]
 

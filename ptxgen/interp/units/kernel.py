@@ -53,6 +53,8 @@ _OUTSIDE = {
 }
 WARP = 32
 EMPTY = np.empty(0, np.int64)
+DEFINED = np.zeros(1, np.int32)
+"""The origins of a register that is defined in every lane; see :mod:`.undefined`."""
 
 WHOLE: dict[str, str] = {
     "b8": "u8", "b16": "u16", "b32": "u32", "b64": "u64",
@@ -121,7 +123,9 @@ class Kernel:
         self._sites: list[Instruction] = []
         self._slots: dict[str, int] = {}
         self._count = 0
-        # What slots hold when a wave starts.
+        self.origins = {name: self.new_slot() for name in sorted(self.flow.doubtful)}
+        """By register that may be undefined, the slot of its origins; see :mod:`.undefined`."""
+        # What slots hold when a wave starts; of two for one slot, the later.
         self._constants: list[tuple[int, Array]] = []
         self._specials: list[tuple[int, str]] = []
         self._parameters: list[tuple[int, int, np.dtype[Any], bool, np.dtype[Any]]] = []

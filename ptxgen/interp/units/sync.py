@@ -45,8 +45,6 @@ class Wave(memory_access.Wave, Protocol):
     mask: NDArray[np.bool_] | None
     """The lanes that run; None: all of the wave."""
     registers: list[Any]
-    assigned: dict[int, NDArray[np.bool_]]
-    """By slot, which lanes have written a register of which this is not known beforehand."""
     shared_limit: int
     random: np.random.Generator | None
     parked: dict[int, NDArray[np.bool_]]

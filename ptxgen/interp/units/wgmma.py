@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.errors import BarrierFault, RaceFault, UninitializedFault
+from ptxgen.errors import BarrierFault, RaceFault
 from ptxgen.interp.memory import access as memory_access
 from ptxgen.interp.memory.access import Access
 from ptxgen.interp.memory.proxy import GROUP, PIECE, Reading
 from ptxgen.interp.memory.race import Conflict
 from ptxgen.interp.text import flow
 from ptxgen.interp.text.ptx import Immediate, Instruction, Vector
-from ptxgen.interp.units import collective, operate, tensor
-from ptxgen.interp.units.kernel import Block, Kernel, Operation, Value, active, listed
+from ptxgen.interp.units import collective, operate, tensor, undefined
+from ptxgen.interp.units.kernel import DEFINED, Block, Kernel, Operation, Value, active, listed
 from ptxgen.interp.units.sync import Wave
 
 Array = NDArray[Any]
@@ -244,8 +244,8 @@ class Form:
         self.sums = tuple(kernel.slot(n) for n in flow.named(d))
         if len(set(self.sums)) != self.wgmma.registers:
             raise kernel.error("takes different registers as accumulators", instruction)
-        self.doubtful = [s for n, s in zip(flow.named(d), self.sums, strict=True)
-                         if n in kernel.flow.doubtful]  # fmt: skip
+        self.kernel = kernel
+        self.doubtful = [n for n in flow.named(d) if n in kernel.origins]
         self.values = [kernel.value(t, self.wgmma.sum, instruction) for t in targets]
         self.writers = [operate.write(kernel, t, self.wgmma.sum, instruction) for t in targets]
         self.a: list[Value] = (
@@ -280,7 +280,7 @@ class Form:
             a = self._pieces(wave, registers, self.a[0], lanes, self.wgmma.a)
             read = np.concatenate((a, b), axis=1)
         if self.doubtful:
-            self._known(wave, lanes, keep)
+            self._define(wave, registers, lanes, keep)
         try:
             reading = wave.history.begin_group(read, lanes, self.access.site)
         except Conflict as conflict:
@@ -331,21 +331,18 @@ class Form:
         flat = memory_access.shared_at(wave, self.access, chunks.reshape(-1), PIECE, own)
         return flat.reshape(chunks.shape)
 
-    def _known(self, wave: Wave, lanes: Lanes, keep: Bools) -> None:
-        """Raises where an accumulator counts that nothing has written; then they are written."""
-        for slot in self.doubtful:
-            known = wave.assigned.get(slot)
-            if known is None:
-                known = wave.assigned[slot] = np.zeros(len(wave.lanes), np.bool_)
-            missing = ~known[lanes] & keep[:, None]
-            if missing.any():
-                raise wave.fault(
-                    UninitializedFault,
-                    f"read of register {self.names[slot]}, which nothing has written",
-                    self.instruction,
-                    int(lanes[missing][0]),
-                )
-            known[lanes] = True
+    def _define(self, wave: Wave, registers: list[Any], lanes: Lanes, keep: Bools) -> None:
+        """Raises where an undefined accumulator counts; then all are defined."""
+        here = np.zeros(len(wave.lanes), np.bool_)
+        here[lanes] = True
+        for name in self.doubtful:
+            slot = self.kernel.origins[name]
+            used = np.broadcast_to(registers[slot], wave.lanes.shape)[lanes] * keep[:, None]
+            if used.any():
+                at = int(np.flatnonzero(used)[0])
+                origin, lane = int(used.flat[at]), int(lanes.flat[at])
+                raise undefined.fault(self.kernel, wave, self.instruction, name, origin, lane)
+            undefined.put(registers, slot, DEFINED, here)
 
 
 def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:

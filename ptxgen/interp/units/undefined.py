@@ -1,0 +1,271 @@
+"""Undefined values: what registers hold that nothing has written, and what is made of it.
+
+To read such a register is no error. PTX gives an unspecified value, and compilers rely on that:
+they compute an address above the guard that keeps it from being used. So a value that is made of
+an undefined one is undefined as well, and what ends a kernel is to *use* one: whatever reaches
+memory, other lanes or the flow of control.
+
+Each register that may be undefined (:attr:`~ptxgen.interp.text.flow.Flow.doubtful`) has a slot of
+*origins* beside its value, an array of all lanes or of one element like any other: 0 in a lane
+where it is defined, else the number of the register without a value that it was made of. Where
+the analysis of paths clears all registers, there are no such slots, and no operations on them.
+docs/interpreter.md says which instructions carry such a value on, and which use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen.errors import KernelFault, UninitializedFault
+from ptxgen.interp.text import flow
+from ptxgen.interp.text.ptx import Instruction, Operand
+from ptxgen.interp.units.kernel import DEFINED, Block, Kernel, Operation, active
+from ptxgen.interp.units.operate import Variants, guard_of
+from ptxgen.interp.units.sync import Wave
+
+Array = NDArray[Any]
+Bools = NDArray[np.bool_]
+Rule = Callable[[Wave, list[Any]], Array]
+"""Gives the origins of a result."""
+Step = tuple[bool, tuple[int, ...], tuple[int, ...]]
+"""Whether its results stay in the segment; their slots; those of which they are made."""
+
+
+class Tracker:
+    """Puts into a block what goes before each of its instructions."""
+
+    def __init__(self, kernel: Kernel, block: Block) -> None:
+        self.kernel, self.block = kernel, block
+        self.steps: list[Step] = []
+        """Of the last operation, if it is one for several instructions."""
+
+    def precede(self, instruction: Instruction) -> None:
+        """Origins of the results of ``instruction``, or a check of what it uses."""
+        origins = self.kernel.origins
+        if not origins:
+            return
+        opcode, guard = instruction.opcode, instruction.guard
+        results = tuple(origins[n] for n in flow.writes(instruction) if n in origins)
+        sources: tuple[int, ...] = ()
+        if flow.pure(instruction):
+            if not results:
+                return
+            if opcode in ("selp", "and", "or"):
+                self._add(
+                    _assign(self.kernel, instruction, results, _rule(self.kernel, instruction))
+                )
+                return
+            sources = _origins(self.kernel, *instruction.operands[1:])
+        else:
+            used = set(flow.reads(instruction))
+            if opcode == "wgmma":  # accumulators count only if scale-d says so
+                used -= set(flow.writes(instruction))
+            elif opcode == "shfl":  # which carries its value
+                used = {name for o in instruction.operands[2:] for name in flow.named(o)}
+            check = _check(self.kernel, instruction, used)
+            if check is not None:
+                self._add((check, check))
+            if opcode in ("wgmma", "shfl") or not results:
+                return
+        if guard is None:
+            local = all(map(self.kernel.is_local, flow.writes(instruction)))
+            self._step((local, results, sources))
+        else:
+            self._add(_assign(self.kernel, instruction, results, _join(sources)))
+
+    def _add(self, variants: Variants) -> None:
+        self.block.full.append(variants[0])
+        self.block.masked.append(variants[1])
+        self.steps = []
+
+    def _step(self, step: Step) -> None:
+        """One more in a run of instructions that depend on origins only, not on values."""
+        if self.steps:
+            self.steps.append(step)
+            return
+        steps = [step]
+        self._add(_run(steps))
+        self.steps = steps
+
+
+# -- results ----------------------------------------------------------------------------
+
+
+def _run(steps: list[Step]) -> Variants:
+    """The operations of ``steps``, which may still grow."""
+    slots: list[int] = []  # all that they mention; as long as these are defined they remain so
+
+    def variant(whole: bool) -> Operation:
+        def operation(wave: Wave, registers: list[Any]) -> None:
+            if not slots:
+                slots.extend({s for _, results, sources in steps for s in (*results, *sources)})
+            for slot in slots:
+                if registers[slot] is not DEFINED:
+                    break
+            else:
+                return
+            for local, results, sources in steps:
+                new = joined(registers, sources)
+                for slot in results:
+                    put(registers, slot, new, None if whole or local else wave.mask)
+
+        return operation
+
+    return variant(True), variant(False)
+
+
+def joined(registers: list[Any], slots: tuple[int, ...]) -> Array:
+    """Undefined where any of ``slots`` is."""
+    found = DEFINED
+    for slot in slots:
+        origins = registers[slot]
+        if origins is not DEFINED:
+            found = origins if found is DEFINED else np.maximum(found, origins)
+    return found
+
+
+def _join(slots: tuple[int, ...]) -> Rule:
+    return lambda wave, registers: joined(registers, slots)
+
+
+def _rule(kernel: Kernel, instruction: Instruction) -> Rule:
+    """Where the results of ``selp``, ``and`` and ``or`` are undefined depends on values."""
+    sources = instruction.operands[1:]
+    each = [_origins(kernel, operand) for operand in sources]
+    every = _origins(kernel, *sources)
+    if instruction.opcode == "selp":
+        condition = kernel.value(sources[2], "pred", instruction)
+
+        def selected(wave: Wave, registers: list[Any]) -> Array:
+            if joined(registers, every) is DEFINED:
+                return DEFINED
+            a, b, c = (joined(registers, slots) for slots in each)
+            found = np.maximum(np.where(condition(wave, registers), a, b), c)
+            return found if found.any() else DEFINED
+
+        return selected
+    values = [kernel.value(operand, instruction.modifiers[0], instruction) for operand in sources]
+    ones = instruction.opcode == "or"
+
+    def decided(wave: Wave, registers: list[Any]) -> Array:
+        found = joined(registers, every)
+        if found is DEFINED:
+            return found
+        for slots, value in zip(each, values, strict=True):
+            given = value(wave, registers)
+            decides = (~given if ones else given) == 0
+            found = np.where(decides & (joined(registers, slots) == 0), 0, found)
+        return found if found.any() else DEFINED
+
+    return decided
+
+
+def _origins(kernel: Kernel, *operands: Operand) -> tuple[int, ...]:
+    """The slots of origins of the registers that ``operands`` name."""
+    names = (name for operand in operands for name in flow.named(operand))
+    return tuple(kernel.origins[name] for name in names if name in kernel.origins)
+
+
+def _assign(
+    kernel: Kernel, instruction: Instruction, slots: tuple[int, ...], rule: Rule
+) -> Variants:
+    """``slots``, of the results of ``instruction``, get the origins that a rule gives."""
+    guard = guard_of(kernel, instruction)
+    deciding = () if instruction.guard is None else _origins(kernel, instruction.guard)
+
+    def variant(whole: bool) -> Operation:
+        def operation(wave: Wave, registers: list[Any]) -> None:
+            new, here = rule(wave, registers), None if whole else wave.mask
+            held = here if guard is None else _both(guard(wave, registers), here)
+            doubt = joined(registers, deciding)
+            for slot in slots:
+                put(registers, slot, new, held)
+                if doubt is not DEFINED:
+                    put(registers, slot, doubt, _both(doubt != 0, here))
+
+        return operation
+
+    return variant(True), variant(False)
+
+
+def _both(lanes: Bools, mask: Bools | None) -> Bools:
+    return lanes if mask is None else lanes & mask
+
+
+def put(registers: list[Any], slot: int, new: Array, mask: Bools | None) -> None:
+    """The origins in ``slot`` become ``new`` in the lanes of ``mask`` (None: in all)."""
+    old = registers[slot]
+    if new is old:
+        return
+    if mask is not None:
+        new = np.where(mask, new, old)
+    registers[slot] = new if new.any() else DEFINED
+
+
+def shuffle(
+    kernel: Kernel, instruction: Instruction
+) -> Callable[[Wave, list[Any], NDArray[np.int64], Bools], None] | None:
+    """What a shuffle does to origins, given which lane each reads and which take part.
+
+    Both are ``[warps, 32]``. None where the instruction has no register that may be undefined.
+    """
+    results = [name for name in flow.writes(instruction) if name in kernel.origins]
+    if not results:
+        return None
+    value = next(flow.named(instruction.operands[0]))
+    source = _origins(kernel, instruction.operands[1])
+
+    def carry(wave: Wave, registers: list[Any], read: NDArray[np.int64], go: Bools) -> None:
+        origins = joined(registers, source)
+        if origins.size > 1:
+            origins = np.take_along_axis(origins.reshape(read.shape), read, axis=1).reshape(-1)
+        for name in results:
+            new = origins if name == value else DEFINED  # the predicate tells of lanes
+            put(registers, kernel.origins[name], new, go.reshape(-1))
+
+    return carry
+
+
+# -- uses -------------------------------------------------------------------------------
+
+
+def _check(kernel: Kernel, instruction: Instruction, names: set[str]) -> Operation | None:
+    """Raises where ``instruction`` uses one of ``names`` (or its guard) and it is undefined."""
+    used = [(name, kernel.origins[name]) for name in sorted(names & kernel.origins.keys())]
+    if not used:
+        return None
+    guard = guard_of(kernel, instruction)
+    deciding = "" if instruction.guard is None else instruction.guard.name
+
+    def check(wave: Wave, registers: list[Any]) -> None:
+        for name, slot in used:
+            origins = registers[slot]
+            if origins is DEFINED:
+                continue
+            held = None if guard is None or name == deciding else guard(wave, registers)
+            lanes = active(wave, held)
+            here = wave.lanes[wave.alive] if lanes is None else lanes
+            found = np.broadcast_to(origins, wave.lanes.shape)[here]
+            if found.any():
+                at = int(np.flatnonzero(found)[0])
+                raise fault(kernel, wave, instruction, name, int(found[at]), int(here[at]))
+
+    return check
+
+
+def fault(
+    kernel: Kernel, wave: Wave, instruction: Instruction, name: str, origin: int, lane: int
+) -> KernelFault:
+    """The fault of an instruction that uses ``name``, which is undefined because of ``origin``."""
+    source = kernel.flow.unwritten[origin - 1]
+    said = "" if source == name else f", made of register {source}"
+    return wave.fault(
+        UninitializedFault,
+        f"use of register {name}{said}, which nothing has written",
+        instruction,
+        lane,
+    )

@@ -452,7 +452,7 @@ def may_conflict(spec) -> set[str]:
     if spec.lanes < 32:  # several slices in a warp, whose rings start at the same bank
         known |= {"load", "async", "store"} if spec.staged else {"load", "async"}
     for operand, copy in (("a", spec.copy_a), ("b", spec.copy_b)):
-        if copy == "staged" and spec.bk >= 16 and not spec.turned(operand):  # k's 8 apart meet
+        if copy == "staged" and spec.bk >= 16:  # k's 8 apart meet
             known.add("store")
         if copy == "kvector" and spec.bk * spec.size(operand) == 64:
             known.add("async")  # two rows of 80 bytes per quarter-warp
@@ -462,8 +462,7 @@ def may_conflict(spec) -> set[str]:
 def halves_sectors(spec) -> bool:
     """Whether a load takes 16 bytes of a row; another one finds the rest of the sector in L1."""
     return spec.dtype != "f32" and any(
-        copy == "transpose" or spec.turned(operand) or (copy == "staged" and spec.bk == 8)
-        for operand, copy in spec.copies
+        copy == "transpose" or (copy == "staged" and spec.bk == 8) for _, copy in spec.copies
     )
 
 

@@ -67,7 +67,7 @@ def wgmma(**changes: Any) -> Nf4WgmmaSpec:
         (pairs, {"stages": 12}, 176128, 166912),
         (
             pairs,
-            {"bm": 128, "bn": 64, "bk": 128, "stages": 3, "split": "serial", "min_arch": "sm_90"},
+            {"bm": 128, "bn": 64, "bk": 128, "stages": 3, "min_arch": "sm_90"},
             360,
             255,
         ),
@@ -88,14 +88,14 @@ def test_violations_show_both_sides(make: Any, changes: Any, left: object, right
 
 CHANGES = [
     {"layout": "NN"}, {"bm": 16}, {"bn": 64}, {"bk": 512}, {"warps_m": 2, "bm": 16},
-    {"warps_n": 1}, {"helpers": 8}, {"stages": 5}, {"ahead": 1}, {"split": "serial"},
-    {"stream": ""}, {"ctas_per_sm": 2}, {"dtype": "f16"},
+    {"warps_n": 1}, {"helpers": 8}, {"stages": 5}, {"ahead": 1}, {"stream": ""},
+    {"ctas_per_sm": 2}, {"dtype": "f16"},
 ]  # fmt: skip
 
 
 PAIRS_CHANGES = [
     {"layout": "NN"}, {"bm": 16}, {"bn": 64}, {"bk": 128}, {"warps": 1}, {"helpers": 8},
-    {"stages": 5}, {"ahead": 2}, {"split": "serial"}, {"stream": ""}, {"ctas_per_sm": 2},
+    {"stages": 5}, {"ahead": 2}, {"ctas_per_sm": 2},
     {"dtype": "f16"},
 ]  # fmt: skip
 
@@ -104,12 +104,18 @@ def test_every_field_is_in_the_name_and_has_a_meaning() -> None:
     names = {mma().name, *(mma(**change).name for change in CHANGES)}
     assert len(names) == len(CHANGES) + 1
     fields = {field.name for field in dataclasses.fields(Nf4TensorSpec)}
-    assert fields - {name for change in CHANGES for name in change} == {"min_arch", "contract"}
+    assert fields - {name for change in CHANGES for name in change} == {
+        "split",  # there is one
+        "min_arch",
+        "contract",
+    }
     assert wgmma(helpers=4).name != wgmma().name != wgmma(copied=3).name
     names = {pairs().name, *(pairs(**change).name for change in PAIRS_CHANGES)}
     assert len(names) == len(PAIRS_CHANGES) + 1
     fields = {field.name for field in dataclasses.fields(Nf4PairsSpec)}
     assert fields - {name for change in PAIRS_CHANGES for name in change} == {
+        "split",
+        "stream",
         "min_arch",
         "contract",
     }

@@ -39,6 +39,7 @@ class ChainSpec(WgmmaSpec):
         columns = self.piece_columns
         check(self.bn % columns == 0, name, "columns of a piece divide bn", columns, self.bn)
         super().__post_init__()
+        check(self.ctas == 1, name, "CTAs of a cluster", self.ctas, 1)
 
     # -- derived --------------------------------------------------------------
     @property

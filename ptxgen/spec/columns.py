@@ -16,9 +16,8 @@ owns a few columns and adds the lanes of a leaf one after the other.
 =================  ==============================================================
 
 Kernels are told besides, for each input ``x`` that has a number for each element: ``LD_X``,
-elements from row to row, and ``LO_X``, from matrix to matrix. Inputs of other kinds are contiguous:
-``[N]`` for what belongs to each element of a row ("column"), ``[OUTER, INNER]`` for what belongs to
-each row ("row").
+elements from row to row, and ``LO_X``, from matrix to matrix. What belongs to each element of a row
+("column") is contiguous, ``[N]``.
 """
 
 from __future__ import annotations
@@ -68,7 +67,6 @@ SPACE = Space(
     within=OUTER * ceil_div(INNER, WARP) <= GRID_MAX,
 )
 PARTS = ("whole", "leaves", "join")
-SCALARS = {"f32": "f32", "f64": "f64", "i64": "i64"}
 
 FORMULAS: dict[str, Formula] = {}
 """What kernels reduce, by their dtype: here a formula with its dtypes, by a name."""
@@ -82,6 +80,8 @@ def variant(label: str, formula: Formula) -> str:
         below = {n for n in ordered(r.args[0] for r in reduces) if n.op == "reduce"}
         if not reduces or below or any(o.level != "row" for o in formula.outputs):
             raise SpecError(f"{label}: columns are reduced once, to results for each column")
+        if kinds := {i.kind for i in formula.inputs} - {"element", "column"}:
+            raise SpecError(f"{label}: columns are made of elements and columns, not {kinds}")
         if state(formula) > STATE_MAX:
             raise SpecError(f"{label}: {len(reduces)} sums of a column; there is room for 8")
         FORMULAS[name] = formula
@@ -111,8 +111,7 @@ class ColumnsSpec(KernelSpec):
 
     ``part``: "whole" (a leaf after the other, then the result), "leaves" (a CTA leaves one leaf's
     sums in memory) or "join" (a thread joins those of a column). ``share``: warps that share a
-    leaf's lanes; ``abreast``: leaves that a CTA of "whole" has side by side, rather than columns;
-    ``width``: bytes of the widest input that a thread reads at a time, whose elements
+    leaf's lanes; ``width``: bytes of the widest input that a thread reads at a time, whose elements
     are its columns; 0: one element.
     """
 
@@ -120,7 +119,6 @@ class ColumnsSpec(KernelSpec):
     width: int = 0
     share: int = 1
     warps: int = 8
-    abreast: int = 1
     dtype: str = "sum"
     min_arch: str = "sm_80"
     contract: Contract = rowwise.ROWS
@@ -135,7 +133,6 @@ class ColumnsSpec(KernelSpec):
         "width": "bytes of the widest input that a thread reads at a time; 0: an element",
         "share": "warps that share a leaf",
         "warps": "warps of a CTA",
-        "abreast": "leaves that a CTA has side by side",
     }
 
     def __post_init__(self) -> None:
@@ -143,15 +140,12 @@ class ColumnsSpec(KernelSpec):
         check(self.part in PARTS, name, "part", self.part, PARTS)
         check(self.width in (0, 4, 8, 16), name, "width", self.width, (0, 4, 8, 16))
         check(self.warps % self.share == 0, name, "warps, shares", self.warps, self.share)
-        groups = self.warps // self.share
-        check(self.abreast in (1, groups), name, "leaves side by side", self.abreast, (1, groups))
         check(WARP % self.share == 0, name, "lanes, shares", WARP, self.share)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
     def label(self) -> str:
-        beside = f"x{self.abreast}" if self.abreast > 1 else ""
-        return f"{self.part}_{self.dtype}_{self.width}x{self.share}{beside}"
+        return f"{self.part}_{self.dtype}_{self.width}x{self.share}"
 
     @property
     def threads(self) -> int:
@@ -236,11 +230,7 @@ class ColumnsSpec(KernelSpec):
         if not (sums and results):
             read = {i.name: i for i in self.inputs(sums)}
         kinds = {i.name: cuda.STORAGE[i.dtype] for i in read.values()}
-        pointers = [
-            ptr(i.name, f"const {kinds[i.name]}* __restrict__")
-            for i in read.values()
-            if i.kind != "scalar"
-        ]
+        pointers = [ptr(i.name, f"const {kinds[i.name]}* __restrict__") for i in read.values()]
         if not (sums and results):
             pointers.append(ptr("partial", "char*" if sums else "const char* __restrict__"))
         if results:
@@ -248,11 +238,8 @@ class ColumnsSpec(KernelSpec):
                 pointers.append(ptr(f"out_{o.name}", f"{cuda.STORAGE[o.dtype]}*"))
         elements = [i for i in read.values() if i.kind == "element"]
         told = [Param(f"{p}_{i.name}", "i64") for i in elements for p in ("ld", "lo")]
-        scalars = [
-            Param(f"x_{i.name}", SCALARS[i.dtype]) for i in read.values() if i.kind == "scalar"
-        ]
         sizes = [Param(name, "u32") for name in ("outer", "n", "inner")]
-        return Abi((*pointers, *told, *scalars, *sizes))
+        return Abi((*pointers, *told, *sizes))
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
@@ -261,7 +248,7 @@ class ColumnsSpec(KernelSpec):
     @property
     def tiles(self) -> Expr:
         """Of a matrix: what a CTA has of its columns."""
-        tile = WARP * (self.warps // self.share // self.abreast)
+        tile = WARP * (self.warps // self.share)
         return ceil_div(INNER * ITEM, self.width * tile) if self.width else ceil_div(INNER, tile)
 
     @property
@@ -296,7 +283,7 @@ class ColumnsSpec(KernelSpec):
         else:
             found = [
                 ("inner + TILE - 1, and first", INNER + 16 * WARP * self.warps),
-                ("row", N + rowwise.LEAF * (self.abreast + 1)),
+                ("row", N + 2 * rowwise.LEAF),
                 ("blockIdx.x", self.grid),
             ]
         return tuple((text, value, INDEX_MAX) for text, value in found)

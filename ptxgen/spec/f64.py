@@ -84,12 +84,7 @@ class F64Side:
     @property
     def copies(self) -> int:
         """Vectors that a thread copies of each tile."""
-        return -(-self.rows // self.at_once)
-
-    @property
-    def even(self) -> bool:
-        """Whether every thread always has something to copy."""
-        return self.threads % self.vectors == 0 and self.rows % self.at_once == 0
+        return self.rows // self.at_once
 
 
 @dataclass(frozen=True)
@@ -199,6 +194,9 @@ class F64Spec(GemmSpec):
                 side.vectors,
                 side.threads,
             )
+            even = side.threads % side.vectors == side.rows % side.at_once == 0
+            what = f"rows of {x} copied at once divide a tile's"
+            check(even, name, what, side.at_once, side.rows)
         check(
             self.shared_bytes <= arch.shared_per_cta,
             name,

@@ -77,12 +77,7 @@ class MmaSide:
     @property
     def copies(self) -> int:
         """Vectors that a thread copies of each tile."""
-        return -(-self.rows // self.at_once)
-
-    @property
-    def even(self) -> bool:
-        """Whether every thread always has something to copy."""
-        return self.threads % self.vectors == 0 and self.rows % self.at_once == 0
+        return self.rows // self.at_once
 
     @property
     def fragments(self) -> int:
@@ -214,13 +209,17 @@ class MmaSpec(MmaLoop):
             arch.threads_per_cta,
         )
         for x in ("a", "b"):
+            copied = self.side(x)
             check(
-                self.side(x).vectors <= self.side(x).threads,
+                copied.vectors <= copied.threads,
                 name,
                 f"a row of {x} is copied at once: vectors, threads",
-                self.side(x).vectors,
-                self.side(x).threads,
+                copied.vectors,
+                copied.threads,
             )
+            even = copied.threads % copied.vectors == copied.rows % copied.at_once == 0
+            what = f"rows of {x} copied at once divide a tile's"
+            check(even, name, what, copied.at_once, copied.rows)
         check(
             self.shared_bytes <= arch.shared_per_cta,
             name,

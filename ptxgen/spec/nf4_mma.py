@@ -12,7 +12,7 @@ from ptxgen.spec.gemm import MEANINGS
 from ptxgen.spec.mma import BLOCK, VECTOR, MmaLoop, MmaSide
 from ptxgen.spec.nf4_packed import HELPERS, Nf4SyncSpec
 
-SPLITS = ("none", "serial")
+SPLITS = ("serial",)
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
     rows, rows of A its 8 columns.
 
     ``stages``: those of what is copied (A, indices, scales); of widened B there are two.
-    ``split``: "none" (the plan must give one chunk) or "serial" (a CTA takes one chunk after
-    another, and keeps a second set of sums). ``ahead``: steps of 16 k by which fragments are
+    ``split``: "serial", a CTA takes one chunk after another, and keeps a second set of sums.
+    ``ahead``: steps of 16 k by which fragments are
     fetched ahead. ``stream``: "b" if L2 is told to evict the weight first.
     """
 
@@ -38,7 +38,7 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
     helpers: int
     stages: int
     ahead: int = 3
-    split: str = "none"
+    split: str = "serial"
     stream: str = "b"
     ctas_per_sm: int = 1
     dtype: str = "bf16"
@@ -78,7 +78,7 @@ class Nf4TensorSpec(MmaLoop, Nf4SyncSpec):
         ):
             check(needed <= there, name, what, needed, there)
         wide, slim = self.side("b").fragments, self.side("a").fragments
-        needed = (2 if self.split == "serial" else 1) * 4 * wide * slim + 24
+        needed = 2 * 4 * wide * slim + 24
         needed += self.buffers * (4 * wide + 2 * slim)
         available = min(
             arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)

@@ -12,7 +12,7 @@ from ptxgen.spec.gemm import MEANINGS
 from ptxgen.spec.mma import VECTOR, MmaSide
 from ptxgen.spec.nf4_packed import INDICES, LAYOUTS, Nf4SyncSpec
 
-SPLITS = ("none", "serial")
+SPLITS = ("serial",)
 TABLE = 1 << 16
 """Bytes of the table: 256 for each byte of two indices, of which each lane has two codes."""
 
@@ -26,10 +26,9 @@ class Nf4PairsSpec(Nf4SyncSpec):
     rows, rows of A its 8 columns. Numbers of B are looked up in shared memory, two at a time, by
     the lanes that multiply them.
 
-    ``stages``: those of what is copied (A, indices, scales). ``split``: "none" (the plan must give
-    one chunk) or "serial" (a CTA takes one chunk after another, and keeps a second set of sums).
-    ``ahead``: steps of 16 k by which numbers are looked up ahead. ``stream``: "b" if L2 is told to
-    evict the weight first.
+    ``stages``: those of what is copied (A, indices, scales). ``split``: "serial", a CTA takes
+    one chunk after another, and keeps a second set of sums. ``ahead``: steps of 16 k by which
+    numbers are looked up ahead. ``stream``: "b", L2 is told to evict the weight first.
     """
 
     layout: str
@@ -40,7 +39,7 @@ class Nf4PairsSpec(Nf4SyncSpec):
     helpers: int
     stages: int
     ahead: int = 1
-    split: str = "none"
+    split: str = "serial"
     stream: str = "b"
     ctas_per_sm: int = 1
     dtype: str = "bf16"
@@ -65,7 +64,7 @@ class Nf4PairsSpec(Nf4SyncSpec):
         for what, legal in (
             ("dtype", TIERS["tc"]),
             ("split", SPLITS),
-            ("stream", ("", "b")),
+            ("stream", ("b",)),
             ("min_arch", [*ARCHITECTURES]),
             ("ahead", (1, 2, 4)),
         ):
@@ -84,7 +83,7 @@ class Nf4PairsSpec(Nf4SyncSpec):
         ):
             check(needed <= there, name, what, needed, there)
         slim = self.side("a").fragments
-        needed = (2 if self.split == "serial" else 1) * 4 * self.strips * slim
+        needed = 2 * 4 * self.strips * slim
         needed += self.buffers * 2 * slim + (self.ahead * 8 + 4) * self.strips + 16
         available = min(
             arch.registers_per_thread, arch.registers_per_sm // (self.threads * self.ctas_per_sm)

@@ -462,7 +462,7 @@ class RowSpec(KernelSpec):
         check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
         staged = self.part == "staged"
         walks = staged or self.part == "lane"
-        check(self.persistent or not walks, name, "persistent", self.persistent, True)
+        check(self.persistent == walks, name, "persistent", self.persistent, walks)
         check(self.buffers in (1, 2, 3, 4), name, "buffers", self.buffers, (1, 2, 3, 4))
         check(self.buffers <= 2 or not staged, name, "buffers", self.buffers, (1, 2))
         downs = len(self.plan.downs)

@@ -261,15 +261,6 @@ class SimtSpec(GemmSpec):
             return 16 // ITEMSIZE[self.dtype]
         return 4 if copy in ("staged", "packed") else 1
 
-    def turned(self, operand: str) -> bool:
-        """Whether the rows of operand "a" or "b" are permuted as they are copied.
-
-        This spares staged operands bank conflicts. It pays in slices of one warp with few FMAs.
-        """
-        copy, extent = (self.copy_a, self.bm) if operand == "a" else (self.copy_b, self.bn)
-        conflicts = copy == "staged" and self.bk > 8 and extent % 16 == 0
-        return conflicts and self.slice_threads == 32 and self.tm * self.tn <= 32
-
     @property
     def k_vector(self) -> int:
         """k's that a thread fetches from shared memory at a time."""

@@ -25,9 +25,7 @@ def few_rows(layout: str, dtype: str) -> tuple[Nf4TensorSpec, ...]:
     def kernel(
         bm: int, bn: int, warps: int, helpers: int, stages: int, ahead: int = 7
     ) -> Nf4TensorSpec:
-        return Nf4TensorSpec(
-            layout, bm, bn, 256, 1, warps, helpers, stages, ahead, split="serial", dtype=dtype
-        )
+        return Nf4TensorSpec(layout, bm, bn, 256, 1, warps, helpers, stages, ahead, dtype=dtype)
 
     if layout == "NT":
         return kernel(8, 16, 1, 4, 6), kernel(16, 16, 1, 4, 5)
@@ -42,7 +40,6 @@ def more_columns(layout: str, dtype: str) -> tuple[Nf4PairsSpec, ...]:
     ) -> Nf4PairsSpec:
         return Nf4PairsSpec(
             *(layout, bm, bn, bk, warps, helpers, stages, 2),
-            split="serial",
             dtype=dtype,
             min_arch="sm_90",
         )

@@ -33,8 +33,8 @@ def candidates(
         choice = Choice(
             0,
             (
-                "columns_leaves_sum_columns_ecea2a_8x8_4851fd",
-                "columns_join_sum_columns_ecea2a_0x1_154c34",
+                "columns_leaves_sum_columns_ecea2a_8x8_8a36b5",
+                "columns_join_sum_columns_ecea2a_0x1_faf20f",
             ), (outer * -(-(inner * item) // 256) * leaves, -(-(outer * inner) // 32)),
             (outer * inner * leaves * state,),
         )
@@ -50,8 +50,8 @@ def candidates(
         choice = Choice(
             1,
             (
-                "columns_leaves_sum_columns_ecea2a_4x16_87cb1d",
-                "columns_join_sum_columns_ecea2a_0x1_154c34",
+                "columns_leaves_sum_columns_ecea2a_4x16_2dfdb7",
+                "columns_join_sum_columns_ecea2a_0x1_faf20f",
             ), (outer * -(-(inner * item) // 128) * leaves, -(-(outer * inner) // 32)),
             (outer * inner * leaves * state,),
         )
@@ -67,8 +67,8 @@ def candidates(
         choice = Choice(
             2,
             (
-                "columns_leaves_sum_columns_ecea2a_0x8_3a1c60",
-                "columns_join_sum_columns_ecea2a_0x1_154c34",
+                "columns_leaves_sum_columns_ecea2a_0x8_8f8c93",
+                "columns_join_sum_columns_ecea2a_0x1_faf20f",
             ), (pieces_outer_inner32 * leaves, -(-(outer * inner) // 32)),
             (outer * inner * leaves * state,),
         )
@@ -80,7 +80,7 @@ def candidates(
         and (sms * 16 <= outer * -(-(inner * item) // 512) or n <= 64)
     ):
         choice = Choice(
-            3, ("columns_whole_sum_columns_ecea2a_8x1_9db289",),
+            3, ("columns_whole_sum_columns_ecea2a_8x1_58909c",),
             (outer * -(-(inner * item) // 2048) * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -91,7 +91,7 @@ def candidates(
         and sms <= outer * -(-(inner * item) // 512)
     ):
         choice = Choice(
-            4, ("columns_whole_sum_columns_ecea2a_16x8_1b42df",),
+            4, ("columns_whole_sum_columns_ecea2a_16x8_3228e4",),
             (outer * -(-(inner * item) // 512) * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -99,7 +99,7 @@ def candidates(
     # 5: few short columns: a warp has two lanes
     if outer * -(-(inner * item) // 128) * 1 <= 2147483647 and align >= 4 and item <= 4:
         choice = Choice(
-            5, ("columns_whole_sum_columns_ecea2a_4x16_20b08e",),
+            5, ("columns_whole_sum_columns_ecea2a_4x16_4de657",),
             (outer * -(-(inner * item) // 128) * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -108,14 +108,14 @@ def candidates(
     # 6: columns at odd addresses
     if pieces_outer_inner256 * 1 <= 2147483647 and (sms * 16 <= pieces_outer_inner32 or n <= 64):
         choice = Choice(
-            6, ("columns_whole_sum_columns_ecea2a_0x1_9850fe",), (pieces_outer_inner256 * 1,), (),
+            6, ("columns_whole_sum_columns_ecea2a_0x1_b4434d",), (pieces_outer_inner256 * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 7: columns at odd addresses, warps share them
     if pieces_outer_inner32 * 1 <= 2147483647:
         choice = Choice(
-            7, ("columns_whole_sum_columns_ecea2a_0x8_1edc7e",), (pieces_outer_inner32 * 1,), (),
+            7, ("columns_whole_sum_columns_ecea2a_0x8_bf7575",), (pieces_outer_inner32 * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -107,18 +107,24 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return arguments.golden.resolve() if arguments.golden else checkout_folder()
 
 
+def _kernels() -> dict[str, KernelSpec]:
+    """All that have goldens: those that tables list, and those that are pinned."""
+    from ptxgen.tiles import PINNED, SPECS
+
+    return {**SPECS, **PINNED}
+
+
 def _selected(patterns: Sequence[str]) -> list[KernelSpec]:
     """The kernels that match one of ``patterns``; all if there are none."""
-    from ptxgen.tiles import SPECS
-
+    specs = _kernels()
     chosen: dict[str, KernelSpec] = {}
     for pattern in patterns or ["*"]:
-        names = [name for name in SPECS if fnmatchcase(name, pattern)]
+        names = [name for name in specs if fnmatchcase(name, pattern)]
         if not names and not set(pattern) & set("*?["):
             names = [find(pattern).name]  # says what is close
         if not names and patterns:
             raise UnknownSpecError(f"no kernel matches {pattern!r}; see ptxgen list")
-        chosen |= {name: SPECS[name] for name in names}
+        chosen |= {name: specs[name] for name in names}
     return list(chosen.values())
 
 
@@ -139,7 +145,6 @@ def _compiled(specs: Sequence[KernelSpec], why: str, **options: Any) -> Goldens:
 def _check(arguments: argparse.Namespace) -> int:
     from ptxgen.build.compile import TOOLCHAIN
     from ptxgen.golden import changed, check, load, sample
-    from ptxgen.tiles import SPECS
 
     stored = load(_folder(arguments))
     specs = _selected(arguments.match)
@@ -161,7 +166,7 @@ def _check(arguments: argparse.Namespace) -> int:
         records={**fresh.records, **again.records},
         texts={**fresh.texts, **again.texts},
     )
-    problems = check(stored, fresh, SPECS.values())
+    problems = check(stored, fresh, _kernels().values())
     if arguments.match:
         names = {spec.name for spec in specs}
         problems = [p for p in problems if p.kernel in names or p.arch == "*"]
@@ -185,22 +190,21 @@ def _check(arguments: argparse.Namespace) -> int:
 def _update(arguments: argparse.Namespace) -> int:
     from ptxgen.build.compile import TOOLCHAIN
     from ptxgen.golden import changed, check, load, read_by_people, save, textless, updated
-    from ptxgen.tiles import SPECS
 
     folder = _folder(arguments)
-    specs = _selected(arguments.match)
+    specs, kernels = _selected(arguments.match), _kernels()
     stored = load(folder)
     if arguments.match and stored.nvrtc not in ("", TOOLCHAIN.nvrtc):
         raise OptionError(
             f"the goldens were made with NVRTC {stored.nvrtc}, now it is {TOOLCHAIN.nvrtc}; "
             "update all kernels at once"
         )
-    shown = read_by_people(SPECS.values())
+    shown = read_by_people(kernels.values())
     todo = [*specs] if arguments.all else changed(stored, specs)
-    lacking = textless(stored, SPECS.values())
+    lacking = textless(stored, kernels.values())
     todo += [spec for spec in specs if spec.name in lacking and spec not in todo]
     fresh = _compiled(todo, "all" if arguments.all else "changed, or without its text")
-    goldens = updated(stored, fresh, SPECS, shown)
+    goldens = updated(stored, fresh, kernels, shown)
     changed_files = save(folder, goldens)
     for name in changed_files:
         emit(name)
@@ -211,7 +215,7 @@ def _update(arguments: argparse.Namespace) -> int:
     )
     problems = [
         p
-        for p in check(goldens, fresh, SPECS.values())
+        for p in check(goldens, fresh, kernels.values())
         if not arguments.match or p.kind not in ("missing", "orphan")
     ]
     for problem in problems:
@@ -258,9 +262,8 @@ def _diff(arguments: argparse.Namespace) -> int:
 def _now(folder: Path, old: Goldens, patterns: Sequence[str]) -> Goldens:
     """The goldens of the working tree: those on disk that are current, the others compiled."""
     from ptxgen.golden import changed, load
-    from ptxgen.tiles import SPECS
 
-    specs = [s for s in SPECS.values() if any(fnmatchcase(s.name, p) for p in patterns)]
+    specs = [s for s in _kernels().values() if any(fnmatchcase(s.name, p) for p in patterns)]
     current = load(folder)
     unknown = changed(current, specs)
     if unknown:  # perhaps the change has been taken back

@@ -107,11 +107,12 @@ def add_commands(commands: Any) -> None:
 
 def find(name: str) -> KernelSpec:
     """The kernel ``name``, or of that short name; UnknownSpecError proposes similar names."""
-    from ptxgen.tiles import SPECS
+    from ptxgen.tiles import PINNED, SPECS
     from ptxgen.tiles.nf4_ptx import NAMED
 
-    if name in SPECS or name in NAMED:
-        return SPECS[name] if name in SPECS else NAMED[name]
+    for known in (SPECS, PINNED, NAMED):
+        if name in known:
+            return known[name]
     close = difflib.get_close_matches(name, SPECS, n=3, cutoff=0.5)
     close = close or [known for known in SPECS if name in known][:3]
     hint = f"did you mean {' or '.join(close)}?" if close else "see ptxgen list"

@@ -20,6 +20,7 @@ from ptxgen.errors import CompileError, SpecError
 from ptxgen.golden.ptx import local_depot, summary
 from ptxgen.golden.store import Goldens, Key, Record, Usage, digest
 from ptxgen.spec import KernelSpec
+from ptxgen.tiles import PINNED
 
 ARCHES = ("sm_80", "sm_90a", "sm_120")
 """The architectures that records are of. (Of sm_90's PTX, Hopper's own is a superset.)"""
@@ -55,6 +56,8 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
     memory, then few threads; of several, the first by name. What is written in PTX has been read,
     and so has a kernel of f16 where there is one of bf16: a few lines differ, alike in a family.
     What continues chains differs from others where its sums begin, in many lines that are alike.
+    What is pinned (:data:`ptxgen.tiles.PINNED`) shows a few lines that others do not have: its
+    digest is enough.
     """
     given = {spec.name: spec for spec in specs}
     chosen: dict[tuple[object, ...], str] = {}
@@ -63,6 +66,7 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
         for spec in given.values()
         if spec.legible
         and not spec.continues
+        and spec.name not in PINNED
         and not (spec.ptx_since or (spec.dtype == "f16" and spec.of("bf16").name in given))
     )
     for spec in sorted(compiled, key=lambda spec: (spec.shared_bytes, spec.threads, spec.name)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -178,6 +178,8 @@ class RouteTable:
     ``dtypes``: those it serves. The routes are written for the first; those for the others are
     their twins (:meth:`Route.of`), alike but for what the kernels read and write. ``opened``: it
     also serves others, whose kernels nobody lists: they are made when they are first asked for.
+    ``pinned`` makes a few of those, whose code goldens hold as well, so that every line of a
+    template is in a golden.
     ``partial``: there are problems that no route admits, and who asks has another way for those.
     """
 
@@ -186,6 +188,7 @@ class RouteTable:
     dtypes: tuple[str, ...] = ("f32",)
     opened: bool = False
     partial: bool = False
+    pinned: Callable[[], Iterable[KernelSpec]] = tuple
 
     def __post_init__(self) -> None:
         if not self.routes or not self.dtypes:

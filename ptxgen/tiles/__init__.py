@@ -1,8 +1,8 @@
 """The spec tables: data only, one module per kernel family.
 
 ``TABLES`` is every route table by its key, ``ROUTES`` the routes of each, ``SPECS`` every kernel by
-name. All are made when they are first asked for. A kind of problems adds its module to the list
-below.
+name, ``PINNED`` those few of opened tables that no table lists, but goldens hold. All are made when
+they are first asked for. A kind of problems adds its module to the list below.
 """
 
 from __future__ import annotations
@@ -69,6 +69,10 @@ def named(
 
 SPECS: Filled[str, KernelSpec] = Filled(
     lambda: named(kernel for table in TABLES.values() for kernel in table.kernels())
+)
+
+PINNED: Filled[str, KernelSpec] = Filled(
+    lambda: named(kernel for table in TABLES.values() for kernel in table.pinned())
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ptxgen.expr import TRUE, ceil_div
 from ptxgen.spec import Key, Route, RouteTable
@@ -47,7 +47,17 @@ def _columns() -> RouteTable:
         ),
         variants,
         opened=True,
+        pinned=_pinned,
     )  # fmt: skip
+
+
+def _pinned() -> Iterator[ColumnsSpec]:
+    """Of integers, a sum and what is no sum."""
+    from ptxgen.numerics.columns import REDUCTIONS
+
+    for name in ("sum_columns", "max_columns"):
+        formula = REDUCTIONS[name].formula(("i64",), "i64")
+        yield ColumnsSpec("leaves", 8, 8, 8, dtype=variant(name, formula))
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {("columns",): _columns}

@@ -42,7 +42,12 @@ def _scatter(old: bool) -> RouteTable:
                 steps.append(Step(merge, bind))
             steps += [Step(leaves), Step(total, given={"SORTED": const(BLOCK * RUNS**passes)})]
             routes.append(Route(steps, reason=f"sorted in blocks, merged {passes} times{where}"))
-    return RouteTable(SCATTERS, tuple(routes), SUMMED[:1], opened=True)
+    return RouteTable(SCATTERS, tuple(routes), SUMMED[:1], opened=True, pinned=_pinned)
+
+
+def _pinned() -> tuple[SortSpec, ...]:
+    """Sums of integers."""
+    return (SortSpec("leaves", 16, dtype="i32"),)
 
 
 def _named(done: int, passes: int) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ptxgen.expr import TRUE
+from ptxgen.numerics.formula import Formula, Output, read
 from ptxgen.spec import Key, Route, RouteTable
-from ptxgen.spec.pointwise import FORMS, SPACE, PointwiseSpec
+from ptxgen.spec.pointwise import FORMS, SPACE, Form, PointwiseSpec
 
 _ROUTES = (
     ("factor", 32, "products by a number in memory, in place: few CTAs, which see a 1 and end"),
@@ -24,7 +25,17 @@ def _pointwise() -> RouteTable:
         Route((PointwiseSpec(way, FORMS[way], pieces=pieces),), TRUE, why)
         for way, pieces, why in _ROUTES
     )
-    return RouteTable(SPACE, tuple(routes), ("bf16",), opened=True)
+    return RouteTable(SPACE, tuple(routes), ("bf16",), opened=True, pinned=_pinned)
+
+
+def _pinned() -> Iterator[PointwiseSpec]:
+    """A result that is mostly known by its bounds, and squares of two and of four dimensions."""
+    from ptxgen.numerics.functions import silu
+
+    formula = Formula((Output("y0", "bf16", silu(read("x0", "bf16"))),))
+    yield PointwiseSpec("flat", Form(formula, (0, 0), "v", 1), pieces=2)
+    yield PointwiseSpec("blocks", Form(formula, (0, 1), "wv", 2))
+    yield PointwiseSpec("blocks", Form(formula, (0, 1), "vw", 4))
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {("pointwise",): _pointwise}

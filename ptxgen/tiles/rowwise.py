@@ -92,7 +92,18 @@ def _rows() -> RouteTable:
         ),
         SHOWN,
         opened=True,
+        pinned=_pinned,
     )
+
+
+def _pinned() -> Iterator[RowSpec]:
+    """Results of f32 and f64, of elements and of rows; one that a single element goes into."""
+    short = RowSpec("held", lanes=16, pieces=1, rows=16)
+    yield short.of("rms_norm_backward dy=f64 x=f64 weight=f64 eps=f64 > f64 f64")
+    yield short.of("prod_backward x=f32 dy=f32 > f32")
+    picked = "cross_entropy x=f32 target=i64 ignore_index=i64 softcap=f32 > f32"
+    yield RowSpec("staged", 13, persistent=True, read=4, vector=False, variant=picked)
+    yield RowSpec("combine", 16, stage=1, final=True, variant=picked)
 
 
 def _down() -> RouteTable:

@@ -22,6 +22,7 @@ def _scan() -> RouteTable:
         ),
         ("bf16",),
         opened=True,
+        pinned=lambda: (ScanSpec(1, turns=1, dtype="i32"),),
     )
 
 

@@ -32,6 +32,10 @@ def _topk() -> RouteTable:
         ),
         ("bf16",),
         opened=True,
+        pinned=lambda: (
+            LanesSpec(dtype="f32"),
+            *(SiftSpec(4, dtype=dtype) for dtype in ("f16", "f32", "i32")),
+        ),
     )
 
 
@@ -49,6 +53,7 @@ def _sample() -> RouteTable:
         ),
         ("bf16",),
         opened=True,
+        pinned=lambda: (SampleSpec(2, dtype=dtype) for dtype in ("f16", "f32")),
     )
 
 

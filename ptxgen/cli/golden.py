@@ -85,11 +85,25 @@ def add_commands(commands: Any) -> None:
     action.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs")
     action.set_defaults(run=_diff)
 
+    action = actions.add_parser(
+        "bits",
+        help="fail if a result of an oracle has other bits than those committed",
+        description="golden/bits.json has digests of what the oracles return on fixed inputs, by "
+        "contract, operation and dtype. What moves a bit is a new version of its contract.",
+    )
+    action.add_argument("--update", action="store_true", help="write them; review and commit")
+    _folder_option(action)
+    action.set_defaults(run=_bits)
+
 
 def _common(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "match", metavar="MATCH", nargs="*", help="kernels, or patterns such as 'mma_nn_*'"
     )
+    _folder_option(action)
+
+
+def _folder_option(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--golden", type=Path, metavar="DIR", help="the folder (default: golden/ of the checkout)"
     )
@@ -221,6 +235,30 @@ def _update(arguments: argparse.Namespace) -> int:
     for problem in problems:
         note(problem)
     return 1 if problems else 0
+
+
+def _bits(arguments: argparse.Namespace) -> int:
+    from ptxgen.cli import bits
+
+    path = _folder(arguments) / "bits.json"
+    found = bits.digests()
+    moved = bits.differences(bits.load(path), found)
+    for each in moved[:_SHOWN]:
+        emit(each)
+    if len(moved) > _SHOWN:
+        emit(f"... and {len(moved) - _SHOWN} more")
+    if arguments.update:
+        path.write_text(bits.text(found), encoding="utf-8")
+        emit(f"bits: {plural(len(moved), 'difference')} written to {path.name}")
+        return 0
+    if moved:
+        note(
+            f"bits: {plural(len(moved), 'difference')}. What moves a bit is a new version of its "
+            "contract; `ptxgen golden bits --update` accepts it"
+        )
+        return 1
+    emit(f"bits: {plural(bits.count(found), 'digest')} as committed")
+    return 0
 
 
 def _diff(arguments: argparse.Namespace) -> int:

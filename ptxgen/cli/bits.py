@@ -1,0 +1,448 @@
+"""golden bits: digests of what the oracles return on fixed inputs, beside those committed.
+
+``golden/bits.json`` has, by contract and operation, a digest of the results for each dtype. Inputs
+are made by integer arithmetic, so they are the same everywhere and always. Sizes are on both sides
+of what splits a sum. A digest that differs is a moved bit, which takes a new version of a contract.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes  # noqa: F401 - so that NumPy knows bfloat16
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxgen import functions, nf4, reference
+from ptxgen.errors import DtypeError, FormulaError, GradError
+from ptxgen.numerics import int4, rowops, rows, rowwise, scan
+from ptxgen.numerics.columns import REDUCTIONS
+from ptxgen.numerics.contract import (
+    ACTIVATIONS,
+    CONTRACTS,
+    OPERATIONS,
+    PLANS,
+    TENSOR_CORES,
+    Contract,
+)
+from ptxgen.numerics.flce import REDUCTIONS as LOSSES
+from ptxgen.numerics.logits import FLCE, SEGMENT
+from ptxgen.numerics.moves import SCATTER
+from ptxgen.numerics.nf4 import BLOCK, DEQUANTISE, WIDE
+from ptxgen.numerics.pointwise import FULL, NAMES
+from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
+from ptxgen.ops.pointwise import casts
+from ptxgen.reference.columns import reduce_columns
+from ptxgen.reference.formula import KINDS
+from ptxgen.reference.logits import linear_segments, logit_gradient, logit_segments
+from ptxgen.reference.rowops import compute
+
+Array = NDArray[Any]
+Digests = dict[str, dict[str, dict[str, str]]]
+"""By contract, operation and dtype."""
+Found = Iterator[tuple[Contract, str, str, Any]]
+"""Contract, operation, dtype, and results: arrays, or tuples of them."""
+
+FLOATS = ("f32", "f64", "bf16", "f16")
+NUMBERS = (*FLOATS, "i32", "i64")
+SPECIAL = (np.inf, -np.inf, np.nan, -0.0, 0.0, 1e-40, -3e-39, 6e-8, 65504.0, 1.0)
+
+
+# -- inputs -------------------------------------------------------------------------------
+def words(seed: int, count: int) -> NDArray[np.uint64]:
+    """64 bits for each position: SplitMix64."""
+    z = (np.arange(count, dtype=np.uint64) + np.uint64(seed << 32 | 1)) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
+    z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return z ^ z >> np.uint64(31)
+
+
+def numbers(
+    seed: int, shape: Sequence[int], dtype: str, special: bool = False, spread: int = 4
+) -> Array:
+    """Numbers of a dtype by its short name: 24 bits times one of ``2**spread`` powers of two around
+    1, rounded once; integers of all magnitudes. ``special``: one of 16 is such as :data:`SPECIAL`.
+    """
+    bits = words(seed, prod(shape))
+    if dtype in ("i32", "i64", "bool"):
+        kind: Any = KINDS[dtype]
+        if dtype == "bool":
+            return (bits >> np.uint64(63)).astype(np.bool_).reshape(shape)
+        width = 8 * kind().itemsize
+        shifts = (bits & np.uint64(width - 1)).astype(np.int64)
+        whole: Array = (bits.astype(np.int64) >> (64 - width)) >> shifts
+        return whole.astype(kind).reshape(shape)
+    mantissa = (bits >> np.uint64(40)).astype(np.int64) - (1 << 23)
+    powers = np.uint64((1 << spread) - 1)
+    exponent = (bits & powers).astype(np.int64) - (1 << spread - 1) - 23
+    found = np.ldexp(mantissa.astype(np.float64), exponent)
+    if special:
+        which = (bits >> np.uint64(4)) % np.uint64(len(SPECIAL))
+        odd = (bits >> np.uint64(20) & np.uint64(15)) == 0
+        found = np.where(odd, np.array(SPECIAL)[which.astype(np.int64)], found)
+    with np.errstate(all="ignore"):
+        return found.astype(np.dtype(FULL[dtype])).reshape(shape)
+
+
+def indices(seed: int, shape: Sequence[int], low: int, high: int) -> NDArray[np.int64]:
+    """Integers from ``low`` to below ``high``."""
+    return ((words(seed, prod(shape)) % np.uint64(high - low)).astype(np.int64) + low).reshape(
+        shape
+    )
+
+
+def digest(results: Any) -> str:
+    """Identifies the bits of arrays, their dtypes and shapes. Any NaN is any other."""
+    hashed = hashlib.sha256()
+    for array in results if isinstance(results, tuple | list) else (results,):
+        if array is None:
+            hashed.update(b"none")
+            continue
+        bits = np.ascontiguousarray(array)
+        hashed.update(f"{bits.dtype.name}{bits.shape}".encode())
+        if bits.dtype.kind not in "biu":
+            nothing = np.isnan(bits)
+            bits = np.where(nothing, 0, bits.view(f"u{bits.itemsize}"))
+            hashed.update(nothing.tobytes())
+        hashed.update(bits.tobytes())
+    return hashed.hexdigest()[:16]
+
+
+# -- what is computed ---------------------------------------------------------------------
+SPLITS = {
+    "fma": ((2, 3, 1023), (2, 3, 1024), (1, 2, 8193), (1, 513, 1024), (1, 513, 2048)),
+    "fma64": ((2, 3, 2047), (2, 3, 2048), (1, 2, 4097)),
+    "tc16": ((2, 3, 4095), (2, 3, 4096), (1, 2, 16500), (1, 683, 4097), (1, 683, 4098)),
+}
+"""M, N, K of products, on both sides of what plans cut by."""
+BATCHES = {
+    "fma": ((3, 2, 128), (3, 2, 129), (2, 2, 16400)),
+    "fma64": ((3, 2, 128), (3, 2, 129), (2, 1, 4100)),
+    "tc16": ((3, 2, 512), (3, 2, 513), (2, 2, 8200)),
+}
+NEAR = sorted({max((1 << i) + d, 1) for i in range(17) for d in (-1, 0, 1)})
+
+
+def products() -> Found:
+    """Those of every tier and dtype, and a step on every architecture's tensor cores."""
+    for tier, dtype in ((tier, dtype) for tier, of in CONTRACTS.items() for dtype in of):
+        yield from products_of(tier, dtype)
+    x, w = (numbers(i, s, "bf16", spread=6) for i, s in ((1, (9, 96)), (2, (96, 8))))
+    odd = numbers(3, (9, 96), "bf16", special=True)
+    for arch in TENSOR_CORES:
+        of = ((x, w), (x[:, :8], w[:8]), (odd, w))
+        made = [reference.linear(*pair, arch=arch, out_dtype="float32") for pair in of]
+        yield CONTRACTS["tc"]["bf16"], "dot16", arch, made
+
+
+def products_of(tier: str, dtype: str) -> Found:
+    """Every operation and layout, sums that are cut and that are not, and every epilogue."""
+    contract = CONTRACTS[tier][dtype]
+    how: dict[str, Any] = {"tier": tier}
+
+    def factors(m: int, n: int, k: int) -> tuple[Array, Array]:
+        return numbers(1, (m, k), dtype), numbers(2, (k, n), dtype)
+
+    wide = {**how, "out_dtype": "float64" if dtype == "f64" else "float32"}
+    made = [reference.linear(*factors(*size), **wide) for size in SPLITS[contract.name]]
+    odd = numbers(5, (20, 37), dtype, special=True)
+    made.append(reference.linear(odd, numbers(6, (37, 5), dtype), **how))
+    yield contract, "sums of rows", dtype, made
+    batches = [factors(*size) for size in BATCHES[contract.name]]
+    made = [reference.linear_wgrad(x.T, dy, **how) for x, dy in batches]
+    made += [reference.linear_wgrad(x.T, dy, chain=True, **how) for x, dy in batches]
+    old = numbers(3, (3, 2), dtype)
+    made += [
+        reference.linear_wgrad(x.T, dy, out_old=old, chain=c, out_dtype=FULL[dtype], **how)
+        for x, dy in batches[:2]
+        for c in (False, True)
+    ]
+    yield contract, "sums of batches", dtype, made
+    a, b = factors(4, 5, 37)
+    for name, operation in OPERATIONS.items():
+        made = []
+        for layout, what in operation.products.items():
+            pair = [x.T if t == "T" else x for x, t in zip((a, b), what.layout, strict=True)]
+            given = [pair[i] for i in what.operands]
+            more: dict[str, Any] = {"layout": layout}
+            if layout == what.layout.lower():
+                more = {f"transpose_{x}": t == "t" for x, t in zip("ab", layout, strict=True)}
+            made.append(getattr(reference, name)(*given, **more, **how))
+        yield contract, name, dtype, made
+    made = []
+    for activation, wide in product(ACTIVATIONS if contract.activations else ("none",), (0, 1)):
+        bias = numbers(4, (5,), "f32" if wide and dtype != "f64" else dtype)
+        out = None if wide or dtype == "f64" else "float32"
+        named = None if activation == "none" else activation
+        made.append(reference.linear(a, b, bias, activation=named, out_dtype=out, **how))
+    yield contract, "epilogues", dtype, made
+    sizes = list(product((1, 300), NEAR, NEAR))
+    made = [
+        np.array([plan.chunk_length(*size) for size in sizes])
+        for plan in PLANS[contract.name].values()
+    ]
+    yield contract, "plans", dtype, made
+
+
+def quantised() -> Found:
+    """Products of integers of 4 bits with every epilogue, and with NF4 weights."""
+    for dtype, layout in product(int4.ELEMENTS, int4.LAYOUTS):
+        low, high = int4.ELEMENTS[dtype].low, int4.ELEMENTS[dtype].high
+        a, b = (int4.pack(indices(i, (6, 70), low, high + 1), dtype) for i in (1, 2))
+        if layout == "rrr":
+            b = int4.pack(indices(2, (70, 6), low, high + 1), dtype)
+        c = int4.pack(indices(3, (6, 6), low, high + 1), dtype)
+        made = [reference.int4_gemm(a, b, dtype=dtype, layout=layout, out_dtype="int32")]
+        for epilogue, kind, out in product(int4.EPILOGUES[1:], int4.BIASES, ("float32", None)):
+            bias = numbers(4, (6,), "f32").astype(kind)
+            activation = None if epilogue == "bias" else epilogue
+            more: dict[str, Any] = {"dtype": dtype, "layout": layout, "activation": activation}
+            more |= {"alpha": 0.017, "beta": -1.5, "out_dtype": out}
+            made.append(reference.int4_gemm(a, b, c, bias, **more))
+        yield int4.INT4, f"gemm {layout}", dtype, made
+    q = nf4.quantize(numbers(1, (6, 2 * BLOCK), "f32", True))
+    yield DEQUANTISE, "quantize", "f32", (q.data, q.scales)
+    q = nf4.quantize(numbers(1, (6, 2 * BLOCK), "f32"))
+    for dtype in ("f32", "bf16", "f16"):
+        yield DEQUANTISE, "dequantize", dtype, reference.nf4_dequantize(q, FULL[dtype])
+        x, dy = numbers(2, (3, q.k), dtype), numbers(3, (3, q.n), dtype)
+        bias = numbers(4, (q.n,), dtype)
+        made = [
+            reference.nf4_linear(x, q, bias, activation="silu"),
+            reference.nf4_linear_dgrad(dy, q),
+        ]
+        yield DEQUANTISE, "products", dtype, made
+    x, dy, bias = (numbers(i, s, "f32") for i, s in ((2, (3, q.k)), (3, (3, q.n)), (4, (q.n,))))
+    wide = {"accumulate": "f64"}
+    made = [
+        reference.nf4_linear(x, q, bias, activation=a, **wide) for a in (None, *ACTIVATIONS[1:])
+    ]
+    made.append(reference.nf4_linear_dgrad(dy, q, **wide))
+    yield WIDE, "products", "f32", made
+
+
+LEAVES = (2, rowwise.LEAF + 19)
+"""Rows of more than a leaf, with a tail."""
+BRANCHES = (1, (rowwise.BRANCH + 1) * rowwise.LEAF + 5)
+"""A row of more than a branch."""
+
+
+def row_operations() -> Found:
+    """Every operation over rows, with and without what is optional; long rows where there is one
+    array.
+    """
+    for name, op in rowops.TABLE.items():
+        for dtype in op.dtypes:
+            made = []
+            told = {
+                n: (0.25 if o.default in (None, o.neutral) else o.default)
+                for n, o in op.numbers.items()
+                if o.dtype != "i64"
+            }
+            for shape, full in ((LEAVES, True), (LEAVES, False), (BRANCHES, False)):
+                if shape == BRANCHES and (len(op.arrays) > 1 or dtype in ("bf16", "f16")):
+                    continue
+                given = [
+                    _argument(i, op, argument, dtype, shape)
+                    if full or argument not in op.optional
+                    else None
+                    for i, argument in enumerate(op.arrays)
+                ]
+                made += _all(compute(name, *given, **(told if full else {})))
+            yield rowwise.ROWS, name, dtype, made
+
+
+def _argument(i: int, op: rowops.RowOp, name: str, dtype: str, shape: tuple[int, int]) -> Array:
+    size = {"element": shape, "row": shape[:1], "column": shape[1:]}[op.arrays[name]]
+    if name in op.integers:
+        return indices(i, size, -1, shape[1] + 1)
+    if op.arrays[name] == "row":
+        dtype = op.computed(dtype)
+    return numbers(i, size, dtype, special=i == 0 and op.arrays[name] == "element" and shape[0] > 1)
+
+
+def _all(results: Any) -> list[Array]:
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def columns_and_moves() -> Found:
+    """Reductions of columns, prefix sums, sums into rows, selections."""
+    for how, reduction in REDUCTIONS.items():
+        for dtype in (NAMES[d] for d in reduction.takes):
+            wide = {"bf16": "f32", "f16": "f32"}.get(dtype, dtype)
+            made = []
+            for shape in ((2, LEAVES[1], 3), (1, BRANCHES[1], 1)):
+                dims = shape if how.endswith("columns") else shape[1:]
+                sizes = {"element": dims, "column": dims[:1]}
+                given = [
+                    numbers(i, sizes[kind], dtype if kind == "element" else wide)
+                    for i, kind in enumerate(reduction.kinds.values())
+                ]
+                made += _all(reduce_columns(how, *given))
+            yield rowwise.ROWS, how, dtype, made
+    for dtype in NUMBERS:
+        x = numbers(1, (2, 4 * scan.CHUNK + 6), dtype)
+        ways = product((False, True), repeat=2)
+        made = [reference.cumsum(x, exclusive=e, reverse=r) for e, r in ways]
+        yield scan.SCAN, "cumsum", dtype, made
+        dy, which = numbers(1, (1300, 2), dtype), indices(2, (1300,), -1, 4)
+        which[::2] = 1
+        old = numbers(3, (3, 2), dtype)
+        some = indices(4, (6, 2), 0, 3)
+        made = [
+            reference.embedding_backward(dy, which, 3),
+            reference.index_add(old, which, dy),
+            reference.scatter_add(old, some, dy[:6]),
+        ]
+        yield SCATTER, "sums", dtype, made
+    for dtype in ("f32", "bf16", "f16", "i32"):
+        x = numbers(1, (3, 300), dtype, special=True)
+        x[:, ::3] = x[:, :1]
+        made = [y for largest in (True, False) for y in reference.topk(x, 20, largest=largest)]
+        yield TOPK_CONTRACT, "topk", dtype, made
+    for dtype in ("f32", "bf16", "f16"):
+        x = numbers(1, (9, 300), dtype)
+        options: tuple[dict[str, Any], ...]
+        options = ({}, {"temperature": 0.8}, {"temperature": 30.0, "top_k": 40, "top_p": 0.7})
+        made = [reference.sample(x, seed=5, offset=3, **o) for o in options]
+        yield SAMPLE_CONTRACT, "sample", dtype, made
+        long = numbers(1, (3, 2 * rows.SEGMENT + 3), dtype)
+        made = [
+            reference.logsumexp(x) for x in (long, long[:, :700], numbers(2, (9, 99), dtype, True))
+        ]
+        yield rows.LSE, "logsumexp", dtype, made
+
+
+def losses() -> Found:
+    """Segments and gradients of logits, and the last layer with the loss."""
+    for dtype in FLOATS:
+        wide = "f64" if dtype == "f64" else "f32"
+        x, at = numbers(1, (4, 2 * SEGMENT + 44), dtype), indices(2, (4,), -1, 2 * SEGMENT + 45)
+        top, scale, dy = (numbers(i, (4,), wide) for i in (3, 4, 5))
+        made: list[Any] = []
+        for softcap in (None, 30.0):
+            made += logit_segments(x, at, softcap=softcap)
+            given = x, at, np.abs(top) + 99, scale, dy
+            made.append(logit_gradient(*given, label_smoothing=0.1, softcap=softcap))
+        yield FLCE, "logits", dtype, made
+        x, w = numbers(1, (5, 24), dtype), numbers(2, (300, 24), dtype)
+        bias = numbers(3, (300,), dtype)
+        x, w = x / x.dtype.type(64), w / w.dtype.type(64)
+        at = indices(4, (5,), 0, 300)
+        at[1] = -100
+        made = list(linear_segments(x, w, at, bias, softcap=20.0))
+        for reduction in LOSSES:
+            more: dict[str, Any] = {
+                "reduction": reduction,
+                "label_smoothing": 0.1,
+                "z_loss": 0.01,
+                "softcap": 20.0,
+            }
+            made.append(reference.linear_cross_entropy(x, w, at, bias, **more))
+            made += reference.linear_cross_entropy_grad(x, w, at, bias, **more)
+        yield FLCE, "linear_cross_entropy", dtype, made
+
+
+def pointwise() -> Found:
+    """Every function by name, its gradients, and casts, of all dtypes that there are."""
+    from ptxgen.ops.pointwise_table import ROWS
+
+    for row in ROWS:
+        function = getattr(functions, row.name)
+        count = len(function.parameters)
+        for dtype in FULL:
+            given = [numbers(i, (999,), dtype, special=True) for i in range(count)]
+            if row.name == "where":
+                given[0] = numbers(9, (999,), "bool")
+            try:
+                made = _all(function.reference(*given))
+            except (DtypeError, FormulaError):
+                continue
+            if dtype in FLOATS and made[0].dtype == given[-1].dtype:
+                needs = tuple(a.dtype == made[0].dtype for a in given)
+                try:
+                    slope = function.gradient(needs)
+                    made += _all(slope.reference(*given, numbers(8, (999,), dtype)))
+                except (GradError, FormulaError):
+                    pass
+            yield rowwise.POINTWISE, row.name, dtype, made
+    for dtype, to in product(FULL, repeat=2):
+        x = numbers(1, (999,), dtype, special=True)
+        yield (
+            rowwise.POINTWISE,
+            f"cast to {to}",
+            dtype,
+            casts()[to].reference(x, out_dtype=FULL[to]),
+        )
+
+
+ALL: tuple[Callable[[], Found], ...] = (
+    products,
+    quantised,
+    row_operations,
+    columns_and_moves,
+    losses,
+    pointwise,
+)
+
+
+def digests(of: Iterable[Callable[[], Found]] = ALL) -> Digests:
+    """Of the oracles as they are."""
+    found: Digests = {}
+    for each in of:
+        for contract, operation, dtype, results in each():
+            entries = found.setdefault(str(contract), {}).setdefault(operation, {})
+            assert dtype not in entries, (contract, operation, dtype)
+            entries[dtype] = digest(results)
+    return found
+
+
+def count(found: Digests) -> int:
+    """How many digests there are."""
+    return sum(len(dtypes) for of in found.values() for dtypes in of.values())
+
+
+# -- the file -----------------------------------------------------------------------------
+def differences(old: Digests, new: Digests) -> list[str]:
+    """Each digest that is another, or is there on one side only."""
+    flat = [
+        {
+            f"{contract} {operation} {dtype}": value
+            for contract, operations in side.items()
+            for operation, dtypes in operations.items()
+            for dtype, value in dtypes.items()
+        }
+        for side in (old, new)
+    ]
+    what = {(False, True): "is not committed", (True, False): "is gone", (True, True): "has moved"}
+    return [
+        f"{name} {what[name in flat[0], name in flat[1]]}"
+        for name in sorted(flat[0].keys() | flat[1].keys())
+        if flat[0].get(name) != flat[1].get(name)
+    ]
+
+
+def text(found: Digests) -> str:
+    """The file: a line for each operation."""
+    blocks = []
+    for contract, operations in sorted(found.items()):
+        lines = (
+            f"  {json.dumps(name)}: {json.dumps(dtypes, sort_keys=True)}"
+            for name, dtypes in sorted(operations.items())
+        )
+        blocks.append(f" {json.dumps(contract)}: {{\n" + ",\n".join(lines) + "\n }")
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def load(path: Path) -> Digests:
+    """What is committed; nothing, if there is no such file."""
+    found: Mapping[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    return dict(found)

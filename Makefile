@@ -19,7 +19,7 @@ SOURCES := $(wildcard ptxgen tests tools bench examples)
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check test-gpu bench lint format golden generate clean
+.PHONY: help run test test-all check mutate test-gpu bench lint format golden generate clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,17 +39,24 @@ define GATES
 @$(PTXGEN) generate --check
 @echo "== goldens"
 @$(PTXGEN) golden check $(1)
+@echo "== bits of the oracles"
+@$(PTXGEN) golden bits
 @echo "== proofs"
 @$(PTXGEN) prove
 @echo "== tests"
 @$(PY) -m pytest -q -n $(JOBS) --dist loadgroup $(2)
 endef
 
-test: $(READY) lint  ## lint, types, generated code, goldens (a sample compiled), proofs, tests
+test: $(READY) lint  ## lint, types, generated code, goldens (a sample compiled), bits, proofs, tests
 	$(call GATES,,)
 
-check: $(READY) lint  ## all that a release needs: every kernel compiled, and the long tests too
+check: $(READY) lint  ## all a release needs: every kernel compiled, long tests, planted mistakes
 	$(call GATES,--all,--long)
+	@$(MAKE) --no-print-directory mutate
+
+mutate: $(READY)  ## plant mistakes into a copy, one at a time: each must be caught by its gate
+	@echo "== planted mistakes"
+	@$(PY) tools/mutate.py --jobs $(JOBS)
 
 test-all: $(READY)  ## the tests alone, with the long ones
 	@$(PY) -m pytest -q -n $(JOBS) --dist loadgroup --long

@@ -464,7 +464,7 @@ def test_prove(run, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = Result("grid", "nt", ("sm_80",), "route 1", False, 0.5, "too large", {"M": 7, "N": 9})
 
     def proving(*results: Result) -> None:
-        def prove(report) -> list[Result]:
+        def prove(of, report) -> list[Result]:
             for result in results:
                 report(result)
             return list(results)
@@ -482,12 +482,21 @@ def test_prove(run, monkeypatch: pytest.MonkeyPatch) -> None:
     status, out, _ = run("prove", "--json")
     assert status == 1 and [r["ok"] for r in json.loads(out)] == [True, False]
 
-    def without_z3(report) -> list[Result]:
+    def without_z3(of, report) -> list[Result]:
         raise ModuleNotFoundError("No module named 'z3'", name="z3")
 
     monkeypatch.setattr("ptxgen.dispatch.prove.prove", without_z3)
     status, _, err = run("prove")
     assert status == 1 and "the package z3, " in err and "pip install 'ptxgen[test]'" in err
+
+
+def test_prove_some_tables(run) -> None:
+    pytest.importorskip("z3")
+    status, out, err = run("prove", "logsum*", "gather")
+    assert status == 0 and "goals proved" in out
+    assert {line.split(" on ")[0] for line in err.splitlines()} == {"logsumexp", "gather"}
+    status, _, err = run("prove", "nothing")
+    assert status == 1 and "no table matches nothing; there are" in err and "logsumexp" in err
 
 
 # -- cache, env, demo, bench ---------------------------------------------------------

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ptxgen.cli.ui import emit, emit_json, missing, note, plural
+from ptxgen.errors import OptionError
 
 if TYPE_CHECKING:
     from ptxgen.dispatch.prove import Result
@@ -73,6 +74,9 @@ def add_commands(commands: Any) -> None:
         "implies what its kernels require, that no route is dead, that grids and workspace are "
         "legal and that 32-bit indices cannot overflow. Prints a counterexample for what fails.",
     )
+    command.add_argument(
+        "match", metavar="TABLE", nargs="*", help="only these, by module: 'nn_rows_*' (default: all)"
+    )
     command.add_argument("-v", "--verbose", action="store_true", help="every goal, not only sums")
     command.add_argument("--json", action="store_true", help="for programs: every goal")
     command.set_defaults(run=_prove)
@@ -133,12 +137,21 @@ def _generate(arguments: argparse.Namespace) -> int:
 
 def _prove(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
+    from fnmatch import fnmatchcase
 
+    from ptxgen.dispatch import emit as emitter
     from ptxgen.dispatch.prove import prove
 
     report = _Report(verbose=arguments.verbose, silent=arguments.json)
+    chosen = None
+    if arguments.match:
+        tables = emitter.tables()
+        chosen = [t for t in tables if any(fnmatchcase(t.module, m) for m in arguments.match)]
+        if not chosen:
+            known = ", ".join(table.module for table in tables)
+            raise OptionError(f"no table matches {' '.join(arguments.match)}; there are {known}")
     try:
-        results = prove(report=report)
+        results = prove(chosen, report=report)
     except ModuleNotFoundError as error:
         raise missing("proving", error) from error
     report.close()

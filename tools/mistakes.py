@@ -1,0 +1,534 @@
+"""The mistakes that ``tools/mutate.py`` plants, each with the gate that must catch it.
+
+A mistake is a file, a text that occurs in it once, and what is written in its place. It is one that
+somebody might make, in each room that decides bits; the gate is the narrowest that is meant to see
+it. A text that is gone fails by the mistake's name: take the nearest text that means the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Command = tuple[str, ...]
+"""Arguments of Python."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What is planted, and the gate that is to fail for it."""
+
+    what: str
+    file: str
+    old: str
+    new: str
+    gate: Command
+
+
+def tests(file: str, select: str) -> Command:
+    """Tests of a file."""
+    return ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/{file}", "-k", select)
+
+
+def kernel(*names: str) -> Command:
+    """The bits of a kernel, by words of its name, on the CPU device."""
+    return tests("test_interp_kernels.py", " and ".join(("test_bits", *names)))
+
+
+def golden(pattern: str) -> Command:
+    """The goldens of some kernels."""
+    return ("-m", "ptxgen", "golden", "check", "--sample", "0", pattern)
+
+
+def proofs(table: str) -> Command:
+    """The proofs of a table."""
+    return ("-m", "ptxgen", "prove", table)
+
+
+BITS: Command = ("-m", "ptxgen", "golden", "bits")
+GENERATED: Command = ("-m", "ptxgen", "generate", "--check")
+TEMPLATES = tests("test_templates.py", "every_line")
+SPEC, TEMPLATE, NUMBERS = "ptxgen/spec/", "ptxgen/templates/", "ptxgen/numerics/"
+
+MISTAKES = (
+    # -- where kernels are right ----------------------------------------------------------
+    Mistake(
+        "rows one longer than are held",
+        SPEC + "rowwise.py",
+        "found.append(COLS <= self.capacity)",
+        "found.append(COLS <= self.capacity + 1)",
+        kernel("held_32x32_any"),
+    ),
+    Mistake(
+        "elements wider than shared memory has room for",
+        SPEC + "rowwise.py",
+        "found.append(READ <= self.read)",
+        "found.append(READ <= 2 * self.read)",
+        kernel("staged_832x32_any"),
+    ),
+    Mistake(
+        "two stages by a route that has one",
+        SPEC + "rowwise.py",
+        "WAY.eq(1) if self.final and self.stage == 0 else WAY >= 1",
+        "WAY >= 1",
+        kernel("rows_softmax_bf16_branches0_1024"),
+    ),
+    Mistake(
+        "vectors of rows off 16 bytes",
+        SPEC + "rowwise.py",
+        "found.append(VECTOR.eq(1))",
+        "pass",
+        kernel("rows_softmax_bf16_held_64x32", "not any"),
+    ),
+    Mistake(
+        "a chain over two chunks, on FMA units",
+        SPEC + "simt.py",
+        "terms.append(CHUNKS <= 1)",
+        "terms.append(CHUNKS <= 8)",
+        kernel("simt_nn_bf16_16x32x64"),
+    ),
+    Mistake(
+        "vectors of half their alignment, on FMA units",
+        SPEC + "simt.py",
+        "terms.append(align >= self.width(operand) * ITEMSIZE[self.dtype])",
+        "terms.append(align * 2 >= self.width(operand) * ITEMSIZE[self.dtype])",
+        kernel("simt_nn_f32_16x32x32"),
+    ),
+    Mistake(
+        "vectors of any alignment, on tensor cores",
+        SPEC + "mma.py",
+        "terms.append(align >= MMA_COPIES[copy])",
+        "pass",
+        kernel("mma_nn_bf16_8x32x128"),
+    ),
+    Mistake(
+        "chunks that end within a turn",
+        SPEC + "mma.py",
+        "terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))",
+        "terms.append((CHUNK % 64).eq(0) | (CHUNKS <= 1))",
+        kernel("mma_tn_bf16_8x32x128"),
+    ),
+    Mistake(
+        "results whose rows end within 16 bytes",
+        SPEC + "chain.py",
+        "whole = (N % (16 // self.item)).eq(0)",
+        "whole = (N % (8 // self.item)).eq(0)",
+        kernel("wgmma_chain_tn_bf16_64x64x64_f32"),
+    ),
+    Mistake(
+        "columns off what a thread reads",
+        SPEC + "columns.py",
+        "found += [ALIGN >= self.width, ITEM <= self.width]",
+        "found += [ALIGN * 2 >= self.width, ITEM <= self.width]",
+        kernel("columns_whole_sum_columns", "16x8"),
+    ),
+    Mistake(
+        "rows longer than what threads hold",
+        SPEC + "select.py",
+        "return (COLS <= self.owned) & left",
+        "return (COLS <= self.owned + 8) & left",
+        kernel("topk_sift_whole"),
+    ),
+    Mistake(
+        "an index more than blocks hold",
+        SPEC + "moves.py",
+        "found.append(COUNT <= SORTED)",
+        "found.append(COUNT <= SORTED + 1)",
+        tests("test_requires.py", "up_to_their_edges"),
+    ),
+    Mistake(
+        "a grid beyond what the hardware counts",
+        SPEC + "rows.py",
+        'return all_of((self.scratch["partial"] <= WORKSPACE_MAX, self.grid <= GRID_MAX))',
+        "return self.grid <= GRID_MAX",
+        proofs("logsumexp"),
+    ),
+    Mistake(
+        "sums of integers that overflow",
+        SPEC + "int4.py",
+        "return min(max(alone, shared), self.element.k_max)",
+        "return min(max(alone, shared) + self.bk, self.element.k_max)",
+        proofs("int4_rcr_s4"),
+    ),
+    Mistake(
+        "a table that the dispatcher does not follow",
+        "ptxgen/tiles/rows.py",
+        "few = (ROWS < SMS * 2) & (SEGMENTS >= 16)",
+        "few = (ROWS < SMS * 2) & (SEGMENTS >= 15)",
+        GENERATED,
+    ),
+    # -- what kernels compute -------------------------------------------------------------
+    Mistake(
+        "a product rounded towards zero",
+        TEMPLATE + "simt/gemm.cu.j2",
+        "acc[i][j] = __fmaf_rn(fa[i], fb[j], acc[i][j]);",
+        "acc[i][j] = __fmaf_rz(fa[i], fb[j], acc[i][j]);",
+        kernel("simt_nn_f32_16x32x32"),
+    ),
+    Mistake(
+        "an f64 product rounded twice",
+        TEMPLATE + "f64/gemm.cu.j2",
+        "acc[i][j] = __fma_rn(a_held[buffer][0][i], b_held[buffer][0][j], acc[i][j]);",
+        "acc[i][j] = __dadd_rn(__dmul_rn(a_held[buffer][0][i], b_held[buffer][0][j]), acc[i][j]);",
+        kernel("f64_tt_f64_64x32x16"),
+    ),
+    Mistake(
+        "chunks added from the last to the first",
+        TEMPLATE + "simt/reduce.cu.j2",
+        "v[q] = __fadd_rn(v[q], ahead[b].at[q]);",
+        "v[q] = __fadd_rn(v[q], ahead[COUNT - 1 - b].at[q]);",
+        kernel("simt_nn_f32_8x16x64_7100c8"),
+    ),
+    Mistake(
+        "a chunk that is left out",
+        TEMPLATE + "mma/gemm.cu.j2",
+        "sum[i][j][q] = __fadd_rn(sum[i][j][q], acc[i][j][q]);",
+        "sum[i][j][q] = acc[i][j][q];",
+        kernel("mma_nn_bf16_16x32x128_0f657a"),
+    ),
+    Mistake(
+        "an addition of +0.0 that is left out",
+        TEMPLATE + "mma/gemm.cu.j2",
+        "const float low = __fadd_rn(acc[i][j][2 * h], 0.0f)",
+        "const float low = acc[i][j][2 * h]",
+        golden("mma_nn_bf16_128x128x64_c*"),
+    ),
+    Mistake(
+        "results of rows negated",
+        TEMPLATE + "rows/rowwise.cu.j2",
+        "{{ o.name }}[row] = ptxgen_to_{{ o.dtype }}({{ plan.names[o.node] }});",
+        "{{ o.name }}[row] = ptxgen_to_{{ o.dtype }}(-{{ plan.names[o.node] }});",
+        golden("rows_*_f64_*"),
+    ),
+    Mistake(
+        "results of rows in shared memory negated",
+        TEMPLATE + "rows/staged.cu.j2",
+        "{{ o.name }}[row] = ptxgen_to_{{ o.dtype }}({{ plan.names[o.node] }});",
+        "{{ o.name }}[row] = ptxgen_to_{{ o.dtype }}(-{{ plan.names[o.node] }});",
+        golden("rows_*_staged_416x32_any_*"),
+    ),
+    Mistake(
+        "results of rows of several launches negated",
+        TEMPLATE + "rows/split.cu.j2",
+        "{{ o.name }}[row] = ptxgen_to_{{ o.dtype }}({{ plan.names[o.node] }});",
+        "{{ o.name }}[row] = ptxgen_to_{{ o.dtype }}(-{{ plan.names[o.node] }});",
+        golden("rows_*_combine1_*"),
+    ),
+    Mistake(
+        "f32 results of elements negated",
+        TEMPLATE + "rows/group.cuh.j2",
+        "w[q] = __float_as_uint(v[q]);",
+        "w[q] = __float_as_uint(-v[q]);",
+        golden("rows_prod_backward_*"),
+    ),
+    Mistake(
+        "the picked logit negated",
+        TEMPLATE + "rows/rowwise.cu.j2",
+        '{{ r.join(r.name ~ "_a[h]", stage.value(r.node.args[0].args[1])) }};',
+        '{{ r.join(r.name ~ "_a[h]", "-" ~ stage.value(r.node.args[0].args[1])) }};',
+        tests("test_rowwise.py", "oracle and cross_entropy"),
+    ),
+    Mistake(
+        "bounds of results that are taken for results",
+        TEMPLATE + "pointwise/elements.cuh.j2",
+        "any |= apart[k / 2] = both ^ rounded(high[0], high[1]);",
+        "any |= apart[k / 2] = 0;",
+        golden("pw_flat_*"),
+    ),
+    Mistake(
+        "sums of segments that miss half of the lanes",
+        TEMPLATE + "rows/logsumexp.cu.j2",
+        "for (unsigned o = LANES / 2; o > 0; o /= 2) sum = __fadd_rn",
+        "for (unsigned o = LANES / 2; o > 1; o /= 2) sum = __fadd_rn",
+        kernel("lse_whole_f32"),
+    ),
+    Mistake(
+        "a logarithm added in another order",
+        TEMPLATE + "include/exp.cuh.j2",
+        "return __fmaf_rn((float)n, {{ f32(activation.LN2_HIGH) }}, __fadd_rn(t, low));",
+        "return __fadd_rn(__fmaf_rn((float)n, {{ f32(activation.LN2_HIGH) }}, t), low);",
+        kernel("lse_whole_f32"),
+    ),
+    Mistake(
+        "columns joined in another order",
+        TEMPLATE + "rows/columns.cu.j2",
+        "if (leaf % BRANCH == BRANCH - 1 || leaf + 1 == leaves) {",
+        "if (leaf + 1 == leaves) {",
+        kernel("columns_whole_sum_columns", "0x8"),
+    ),
+    Mistake(
+        "integers rounded towards zero",
+        TEMPLATE + "int4/epilogue.cuh.j2",
+        "return min(max(__float2int_rn(v), LOW), HIGH) & 15u;",
+        "return min(max(__float2int_rz(v), LOW), HIGH) & 15u;",
+        kernel("int4_rcr_s4_32x32x512"),
+    ),
+    Mistake(
+        "equal elements by descending index",
+        TEMPLATE + "select/lanes.cu.j2",
+        "(Place)key << KEY_SHIFT | (INDICES - i) : 0;",
+        "(Place)key << KEY_SHIFT | i : 0;",
+        kernel("topk_lanes"),
+    ),
+    Mistake(
+        "draws one number late",
+        TEMPLATE + "select/sample.cu.j2",
+        "if (sum > random) y[r] = before + begin + q;",
+        "if (sum > random) y[r] = before + begin + q + 1;",
+        kernel("sample_bf16_16"),
+    ),
+    Mistake(
+        "the row behind the one that is asked for",
+        TEMPLATE + "moves/gather.cu.j2",
+        "(there ? index : 0) * ldx);",
+        "(there ? index + 1 : 0) * ldx);",
+        kernel("gather_16x4"),
+    ),
+    Mistake(
+        "the largest sorted to the end",
+        TEMPLATE + "include/sort.cuh.j2",
+        "if ((a < b) == ((i & length) == 0)) {",
+        "if ((a < b) == ((i & length) != 0)) {",
+        kernel("topk_bf16_16"),
+    ),
+    Mistake(
+        "weights of 4 bits scaled with another rounding",
+        TEMPLATE + "nf4/dequantise.cu.j2",
+        "w[q] = __fmul_rn(scale[t], __shfl_sync(~0u, code[0], indices[t] >> 4 * q, 16));",
+        "w[q] = __fmul_ru(scale[t], __shfl_sync(~0u, code[0], indices[t] >> 4 * q, 16));",
+        golden("nf4_f32_*"),
+    ),
+    Mistake(
+        "lines that no golden has",
+        TEMPLATE + "rows/scan.cu.j2",
+        "        {{ C }} carry = 0;\n",
+        "        {{ C }} carry = 0;\n{% if not spec.share %}\n        carry = 1;\n{% endif %}\n",
+        TEMPLATES,
+    ),
+    Mistake(
+        "an atomic addition",
+        TEMPLATE + "rows/logsumexp.cu.j2",
+        "    y[row] = result;",
+        "    atomicAdd(reinterpret_cast<float*>(y) + row, result);",
+        golden("lse_combine_f32_*"),
+    ),
+    Mistake(
+        "prefix sums negated",
+        TEMPLATE + "rows/scan.cu.j2",
+        "if (begin + q < cols) to[at(begin + q)] = v.at[q];",
+        "if (begin + q < cols) to[at(begin + q)] = v.at[q] ^ 0x8000;",
+        kernel("scan_bf16_1x1"),
+    ),
+    Mistake(
+        "sums into rows that begin one contribution late",
+        TEMPLATE + "moves/scatter.cu.j2",
+        "if (length > 0) sum = lanes_sum(dy + mine, ldy, keys + first, length, 0);",
+        "if (length > 1) sum = lanes_sum(dy + mine, ldy, keys + first + 1, length - 1, 0);",
+        tests("test_indexed.py", "read_and_added"),
+    ),
+    Mistake(
+        "chunks of f64 taken away",
+        TEMPLATE + "f64/reduce.cu.j2",
+        "if (next + b < chunks) v = __dadd_rn(v, ahead[b]);",
+        "if (next + b < chunks) v = __dadd_rn(v, -ahead[b]);",
+        kernel("f64_tn_f64_32x32x32_828dd7"),
+    ),
+    Mistake(
+        "a bias of sums of NF4 taken away",
+        TEMPLATE + "nf4/finish.cu.j2",
+        "bias ? __fadd_rn(*at, bias[j]) : *at);",
+        "bias ? __fsub_rn(*at, bias[j]) : *at);",
+        golden("finish_f32_*"),
+    ),
+    Mistake(
+        "maxima of segments in the place of sums",
+        TEMPLATE + "wgmma/segments.cuh.j2",
+        "total[to] = found[half].y;",
+        "total[to] = found[half].x;",
+        kernel("wgmma_segments_nn_bf16"),
+    ),
+    Mistake(
+        "neighbours of a chain exchanged",
+        TEMPLATE + "wgmma/chain.cu.j2",
+        "half * 1024, u[0], u[1], begins);",
+        "half * 1024, u[1], u[0], begins);",
+        kernel("wgmma_chain_tn_bf16_64x64x64_bf16"),
+    ),
+    Mistake(
+        "packed products with half of each result",
+        TEMPLATE + "int4/packed.cu.j2",
+        "load_shared(x[4], x[5], x[6], x[7], from + 16);",
+        "load_shared(x[4], x[5], x[6], x[7], from);",
+        tests("test_packed.py", "test_bits and 96"),
+    ),
+    Mistake(
+        "the copy engine off 16 bytes",
+        SPEC + "packed.py",
+        "return all_of((ALIGN_B >= 16, int4.SUM_MAX // self.largest >= K, *bounds))",
+        "return all_of((ALIGN_B >= 8, int4.SUM_MAX // self.largest >= K, *bounds))",
+        tests("test_packed.py", "off_16_bytes"),
+    ),
+    Mistake(
+        "the picked digits of keys one too few",
+        TEMPLATE + "select/topk.cu.j2",
+        "if (to < k) found[to] = (unsigned long long)key << 32 | ~(begin + q);",
+        "if (to < k - 1) found[to] = (unsigned long long)key << 32 | ~(begin + q);",
+        kernel("topk_bf16_16"),
+    ),
+    Mistake(
+        "sums of formulas rounded down",
+        SPEC + "formula.py",
+        '"add": "__{l}add_rn({0}, {1})"',
+        '"add": "__{l}add_rd({0}, {1})"',
+        tests("test_rowwise.py", "oracle and rms_norm"),
+    ),
+    Mistake(
+        "floats cut to integers that are rounded",
+        SPEC + "formula.py",
+        '("f32", "i32"): "({0} == {0} ? __float2int_rz({0}) : 0)"',
+        '("f32", "i32"): "({0} == {0} ? __float2int_rn({0}) : 0)"',
+        tests("test_pointwise.py", "casts_to"),
+    ),
+    Mistake(
+        "a bias of another column",
+        TEMPLATE + "mma/step.cuh.j2",
+        "        if (bias) v[q] = __fadd_rn(v[q], ptxgen_bias(bias, j + q, flags));\n"
+        "        if (flags & PTXGEN_ACCUMULATE)\n",
+        "        if (bias) v[q] = __fadd_rn(v[q], ptxgen_bias(bias, j, flags));\n"
+        "        if (flags & PTXGEN_ACCUMULATE)\n",
+        kernel("mma_nn_bf16"),
+    ),
+    Mistake(
+        "products of NF4 weights rounded up",
+        TEMPLATE + "nf4/gemm.ptx.j2",
+        "fma.rn.{{ T }} %acc{{ i }}_{{ j }}",
+        "fma.rp.{{ T }} %acc{{ i }}_{{ j }}",
+        kernel("nf4_nn_f32_1x128"),
+    ),
+    Mistake(
+        "gradients of logits without their share",
+        TEMPLATE + "rows/logits.cu.j2",
+        "row.dy = dy ? dy[r] : 1;",
+        "row.dy = dy ? dy[0] : 1;",
+        kernel("logits_gradient_bf16"),
+    ),
+    Mistake(
+        "sums down rows joined by lanes 16 apart",
+        TEMPLATE + "rows/lanes.cu.j2",
+        "for (unsigned step = 1; step < LANES; step *= 2)",
+        "for (unsigned step = LANES / 2; step > 0; step /= 2)",
+        golden("rows_rms_norm_gradients_bf16_lanes_*"),
+    ),
+    Mistake(
+        "operands copied from one element too far",
+        TEMPLATE + "realign/copy.cu.j2",
+        "w[q] = skip & 4 ? w[q + 1] : w[q];",
+        "w[q] = skip & 4 ? w[q] : w[q + 1];",
+        tests("test_realign.py", "test_copies"),
+    ),
+    Mistake(
+        "a bias of another column, on Hopper",
+        TEMPLATE + "wgmma/gemm.cu.j2",
+        "column < n ? ptxgen_bias(bias, column, flags) : 0.0f;",
+        "column < n ? ptxgen_bias(bias, column / 2, flags) : 0.0f;",
+        kernel("wgmma_nn_bf16_128x128x64_f67370"),
+    ),
+    Mistake(
+        "the CPU device's fma in f64 rounded twice",
+        "ptxgen/interp/values/floats.py",
+        "        exact += rest[1]\n",
+        "        exact = Fraction(float(exact)) + rest[1]\n",
+        tests("test_interp_floats.py", "fma"),
+    ),
+    # -- which bits are right -------------------------------------------------------------
+    Mistake(
+        "rows cut one k later",
+        NUMBERS + "contract.py",
+        "select((N <= 2048) & (K >= 2048), _granular(ceil_div(K, 4)), K)",
+        "select((N <= 2048) & (K >= 2049), _granular(ceil_div(K, 4)), K)",
+        BITS,
+    ),
+    Mistake(
+        "rows of many columns cut, too",
+        NUMBERS + "contract.py",
+        "(N <= 4096) & (K >= select(N <= 512, 1024, 2048))",
+        "(N <= 4097) & (K >= select(N <= 512, 1024, 2048))",
+        BITS,
+    ),
+    Mistake(
+        "chunks of tensor cores rounded up to less",
+        NUMBERS + "contract.py",
+        "_granular(minimum(ceil_div(K, 8), 2048), 128)",
+        "_granular(minimum(ceil_div(K, 8), 2048), 64)",
+        BITS,
+    ),
+    Mistake(
+        "batches cut into more chunks",
+        NUMBERS + "contract.py",
+        "minimum(maximum(const(1 << 24) // (M * N), 1), 128)",
+        "minimum(maximum(const(1 << 24) // (M * N), 1), 127)",
+        BITS,
+    ),
+    Mistake(
+        "a tensor core that keeps a bit more",
+        NUMBERS + "contract.py",
+        '"sm_89": TensorCore(8, 24, -126, _MMA_SIM, measured=False)',
+        '"sm_89": TensorCore(8, 25, -126, _MMA_SIM, measured=False)',
+        BITS,
+    ),
+    Mistake(
+        "leaves of half the length",
+        NUMBERS + "rowwise.py",
+        "LEAF = 1024",
+        "LEAF = 512",
+        BITS,
+    ),
+    Mistake(
+        "prefix sums carried twice as often",
+        NUMBERS + "scan.py",
+        "GROUP = 8\n",
+        "GROUP = 4\n",
+        BITS,
+    ),
+    Mistake(
+        "a coefficient's last bit",
+        NUMBERS + "activation.py",
+        '_hex("0x1.55548ep-3")',
+        '_hex("0x1.555490p-3")',
+        BITS,
+    ),
+    Mistake(
+        "a code of NF4",
+        NUMBERS + "nf4.py",
+        "0.07958029955625534,",
+        "0.07958030700683594,",
+        BITS,
+    ),
+    Mistake(
+        "an oracle that adds leaves by lanes 16 apart",
+        "ptxgen/reference/rowwise.py",
+        "lanes = operate(lanes[..., 0::2], lanes[..., 1::2])",
+        "lanes = operate(*np.split(lanes, 2, -1))",
+        BITS,
+    ),
+    Mistake(
+        "an oracle whose products are rounded twice",
+        "ptxgen/reference/f32.py",
+        "rounder.add(product, flat_c[block].astype(np.float64), out[block])",
+        "out[block] = product.astype(np.float32) + flat_c[block]",
+        BITS,
+    ),
+    Mistake(
+        "indices added in the order of rows, not of positions",
+        "ptxgen/reference/moves.py",
+        'order = np.argsort(indices, kind="stable")',
+        'order = np.argsort(indices[::-1], kind="stable")[::-1]',
+        BITS,
+    ),
+    Mistake(
+        "a room that asks for an operation by name",
+        "ptxgen/spec/effort.py",
+        "from __future__ import annotations\n",
+        'from __future__ import annotations\n\nKNOWN = "softmax" == __name__\n',
+        tests("test_add_an_operation.py", "by_name"),
+    ),
+)

@@ -1,0 +1,223 @@
+"""Plants mistakes into a copy of the tree, one at a time, and wants each caught by its gate.
+
+    python tools/mutate.py                    # all of tools/mistakes.py; minutes
+    python tools/mutate.py --only rows        # those whose words match
+    python tools/mutate.py --list
+
+Each gate first runs without a mistake, and must pass. Then it must find the mistake: a test that
+fails, or a check that says what is wrong; not an error of Python's, nor a kernel that is not
+compiled. Prints a table, and ends with status 1 if a mistake survives or its text is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from mistakes import MISTAKES, Command, Mistake  # noqa: E402
+
+COPIED = ("ptxgen", "tests", "golden", "pyproject.toml")
+LIMIT = 300
+"""Seconds that a gate may take."""
+FOUND = re.compile(
+    r"^E  +(\S.*)|^((?:stale|forbidden|lacks|missing|spill) .*)|^(\S+: stale.*)"
+    r"|^(.* (?:has moved|is gone|is not committed))|^(FAIL .*)",
+    re.MULTILINE,
+)
+"""What a gate says of a mistake."""
+BROKEN = re.compile(
+    r"^E +(?:\w+\.)*(?:SyntaxError|NameError|ImportError|CompileError|ModuleNotFoundError)\b.*"
+    r"|^Traceback .*|errors? during collection|.*the compiler refused.*|.*no tests ran.*",
+    re.MULTILINE,
+)
+"""What says that something else is wrong."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a gate ended: ``caught`` by what it said, or why not."""
+
+    caught: bool
+    said: str
+    seconds: float = 0.0
+
+
+def copy(tree: Path) -> None:
+    """What gates need of the tree, as it is now."""
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", ".*")
+            shutil.copytree(ROOT / name, tree / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, tree / name)
+
+
+def run(gate: Command, tree: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+    """A gate in a copy of the tree."""
+    return subprocess.run(
+        [sys.executable, *gate],
+        cwd=tree,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(tree),
+            "PYTHONDONTWRITEBYTECODE": "1",  # a text of the same length may have the same time
+            "PTXGEN_CACHE_DIR": str(cache),
+        },
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+
+
+def planted(mistake: Mistake, tree: Path) -> str | None:
+    """The text of the mistake's file with it; None where its place is gone, or is not the only
+    one.
+    """
+    text = (tree / mistake.file).read_text(encoding="utf-8")
+    return text.replace(mistake.old, mistake.new) if text.count(mistake.old) == 1 else None
+
+
+def judged(done: subprocess.CompletedProcess[str], seconds: float) -> Outcome:
+    """Whether a gate has found what was planted."""
+    said = done.stdout + done.stderr
+    if done.returncode == 0:
+        return Outcome(False, "SURVIVED: the gate passes", seconds)
+    if broken := BROKEN.search(said):
+        return Outcome(False, f"BROKEN, not caught: {broken[0].strip()}", seconds)
+    found = FOUND.search(said)
+    if done.returncode != 1 or found is None:
+        last = (said.strip().splitlines() or ["nothing said"])[-1]
+        return Outcome(False, f"ended with {done.returncode}: {last}", seconds)
+    return Outcome(True, next(text for text in found.groups() if text), seconds)
+
+
+def tried(mistake: Mistake, tree: Path, cache: Path) -> Outcome:
+    """What the gate makes of a mistake, which is taken back."""
+    path = tree / mistake.file
+    before, began = path.read_text(encoding="utf-8"), time.perf_counter()
+    text = planted(mistake, tree)
+    if text is None:
+        count = before.count(mistake.old)
+        return Outcome(False, f"its text occurs {count} times in {mistake.file}, not once")
+    path.write_text(text, encoding="utf-8")
+    try:
+        done = run(mistake.gate, tree, cache)
+    except subprocess.TimeoutExpired:
+        return Outcome(False, f"the gate took more than {LIMIT} s", LIMIT)
+    finally:
+        path.write_text(before, encoding="utf-8")
+    return judged(done, time.perf_counter() - began)
+
+
+def name_of(gate: Command) -> str:
+    """A gate, as people call it."""
+    words = [word for word in gate if word not in ("-m", "-q", "-x", "-p", "no:cacheprovider")]
+    return " ".join(f"'{word}'" if " " in word else word for word in words)
+
+
+def plant(mistakes: Sequence[Mistake], jobs: int) -> list[Outcome]:
+    """All of them, ``jobs`` at a time. Raises SystemExit for a gate that fails without one."""
+    with tempfile.TemporaryDirectory(prefix="ptxgen-mutate-") as folder:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for i in range(jobs):
+            tree = Path(folder) / f"tree{i}"
+            tree.mkdir()
+            copy(tree)
+            trees.put(tree)
+        cache = Path(folder) / "cache"
+        cache.mkdir(mode=0o700)
+
+        def clean(gate: Command) -> tuple[Command, str]:
+            tree = trees.get()
+            try:
+                done = run(gate, tree, cache)
+            finally:
+                trees.put(tree)
+            skipped = gate[1] == "pytest" and not re.search(r"\d+ passed", done.stdout)
+            return gate, done.stdout + done.stderr if done.returncode or skipped else ""
+
+        def one(mistake: Mistake) -> Outcome:
+            tree = trees.get()
+            try:
+                return tried(mistake, tree, cache)
+            finally:
+                trees.put(tree)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            gates = list(dict.fromkeys(m.gate for m in mistakes))
+            for gate, said in pool.map(clean, gates):
+                if said:
+                    sys.exit(f"without a mistake, this gate fails: {name_of(gate)}\n{said}")
+            note(f"{len(gates)} gates pass without a mistake")
+            outcomes = []
+            for mistake, outcome in zip(mistakes, pool.map(one, mistakes), strict=True):
+                outcomes.append(outcome)
+                note(row(mistake, outcome))
+            return outcomes
+
+
+def row(mistake: Mistake, outcome: Outcome) -> str:
+    """A line of the table."""
+    mark = "caught" if outcome.caught else "NOT   "
+    said = outcome.said if len(outcome.said) <= 90 else outcome.said[:87] + "..."
+    where = mistake.file.removeprefix("ptxgen/")
+    return (
+        f"{mark}  {mistake.what}  [{where}]\n"
+        f"        {name_of(mistake.gate)}  ({outcome.seconds:.0f} s)\n        {said}"
+    )
+
+
+def note(text: str) -> None:
+    """A line, at once."""
+    print(text, flush=True)
+
+
+def chosen(only: Iterable[str]) -> list[Mistake]:
+    """The mistakes of which the name, the file or the gate has all of these words."""
+    return [
+        m for m in MISTAKES if all(word in f"{m.what} {m.file} {name_of(m.gate)}" for word in only)
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs it; the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--only", nargs="*", default=[], metavar="WORD", help="those with all words"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="at a time (default: %(default)s)")
+    parser.add_argument("--list", action="store_true", help="say what would be planted, and stop")
+    arguments = parser.parse_args(argv)
+    mistakes = chosen(arguments.only)
+    if arguments.list:
+        for mistake in mistakes:
+            note(f"{mistake.what}  [{mistake.file}]\n        {name_of(mistake.gate)}")
+        return 0
+    if not mistakes:
+        sys.exit("no mistake has these words")
+    began = time.perf_counter()
+    outcomes = plant(mistakes, max(arguments.jobs, 1))
+    survivors = [m.what for m, o in zip(mistakes, outcomes, strict=True) if not o.caught]
+    took = time.perf_counter() - began
+    note(f"{len(outcomes) - len(survivors)} of {len(outcomes)} mistakes caught in {took:.0f} s")
+    for what in survivors:
+        note(f"not caught: {what}")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -257,9 +257,12 @@ def check_rows(name: str, shape: tuple[int, int], kind: str, out: str | None, de
 
 
 def rows(name: str) -> list[Check]:
-    """Rows around a segment's end, several segments, and more rows than warps."""
+    """Rows around a segment's end, several segments, and more rows than warps: of f32 many, as few
+    logarithms show in which order they are added.
+    """
     segment, warps = numerics.SEGMENT, SPECS[name].warps
-    shapes = [(warps + 1, 5), (3, segment), (2, 2 * segment + 3), (1, warps * segment + 1)]
+    many = 25 if SPECS[name].dtype == "f32" else 1
+    shapes = [(many * warps + 1, 5), (3, segment), (2, 2 * segment + 3), (1, warps * segment + 1)]
     return [
         functools.partial(check_rows, name, shape, KINDS[i], ("float32", None)[i % 2])
         for i, shape in enumerate(shapes)

@@ -62,7 +62,7 @@ def rows(name):
     run = SPECS[name].RUN * SEGMENT
     cases = (
         ((4, 5), "normal"),
-        ((3, SEGMENT + 44), "wide"),
+        ((5, SEGMENT + 44), "wide"),
         ((3, 2 * run), "normal"),
         ((1, SPECS[name].warps * run + 31), "special"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import ast
 import sys
 from pathlib import Path
 
@@ -16,7 +16,10 @@ from ptxgen import cli, dispatch, golden, tiles
 from ptxgen.build.render import source
 from ptxgen.dispatch import emit, read
 from ptxgen.errors import OptionError, ShapeError, SpecError
-from ptxgen.ops import register
+from ptxgen.numerics.columns import REDUCTIONS
+from ptxgen.numerics.contract import OPERATIONS
+from ptxgen.numerics.rowops import TABLE
+from ptxgen.ops import OPS, register
 from ptxgen.ops.explaining import explain
 from ptxgen.ops.run import caller
 from ptxgen.runtime.cpu import CpuDevice
@@ -111,9 +114,11 @@ def test_it_has_an_operator(toy):
     assert torch.equal(x.grad, 1 + 2 * y)
 
 
-ABOUT_PRODUCTS = re.compile(
-    r"(?:==|in|is|!=)\s*[(\[{]?\s*[\"'](?:linear\w*|matmul|logsumexp|int4_gemm|thrice)[\"']"
-)
+NAMES = frozenset({*OPS, *OPERATIONS, *TABLE, *REDUCTIONS, "thrice"})
+"""The names of all operations, from their tables."""
+WORDS = frozenset({"sum", "mean", "prod", "amax", "amin", "var"})
+"""Names that also say how something is reduced, in formulas and in arguments, or what a variable
+is: in a question they say nothing."""
 # What is about one operation, one kind of them, or a framework's own products.
 ITS_OWN = (
     "ops/gemm.py",
@@ -125,17 +130,55 @@ ITS_OWN = (
 )
 
 
+SEARCHES = ("startswith", "endswith", "removeprefix", "removesuffix")
+
+
+def asked(source: str) -> list[str]:
+    """The names of operations that something is compared with, or looked for among."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        sides: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            sides = [node.value]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in SEARCHES:
+            sides = node.args
+        for side in sides:
+            several = isinstance(side, ast.Tuple | ast.List | ast.Set)
+            for each in side.elts if several else [side]:
+                if isinstance(each, ast.Constant) and each.value in NAMES - WORDS:
+                    found.append(each.value)
+    return found
+
+
 @pytest.mark.parametrize(
     "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
 )
 def test_no_room_asks_for_an_operation_by_name(path):
     if path.relative_to(PACKAGE).as_posix().startswith(ITS_OWN):
         return
-    found = ABOUT_PRODUCTS.findall(path.read_text())
+    found = asked(path.read_text())
     assert not found, f"{path.name} asks whether an operation is {found}"
 
 
-def test_the_search_finds_such_questions():
-    assert ABOUT_PRODUCTS.search('if op == "linear":')
-    assert ABOUT_PRODUCTS.search('op in ("linear_wgrad", "matmul")')
-    assert "toy" in sys.modules
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ('if op == "linear": pass', ["linear"]),
+        ('x = op in ("linear_wgrad", "other", "matmul")', ["linear_wgrad", "matmul"]),
+        ('y = "softmax" != name', ["softmax"]),
+        ('match name:\n    case "cumsum": pass', ["cumsum"]),
+        ('z = name.startswith(("thrice", "x"))', ["thrice"]),
+        ('made = rows["layer_norm_backward"]', []),
+        ('if how == "sum": pass', []),
+    ],
+)
+def test_the_search_finds_such_questions(source, names):
+    assert asked(source) == names
+
+
+def test_the_search_knows_all_tables():
+    """Products, rows, columns, moves, scans and selections are among what is searched for."""
+    assert {"matmul", "rms_norm", "max_columns", "index_add", "cumsum", "topk"} <= NAMES
+    assert len(NAMES) > 60 and WORDS < NAMES | {"var"} and "toy" in sys.modules

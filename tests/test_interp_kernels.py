@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bits import KINDS, NUMPY, same_bits
+from edge_cases import at_edge, literal, unmet
 from interp_cases import (
     EPILOGUES,
     alignments,
@@ -112,12 +113,17 @@ def test_twins_differ_in_one_way(of):
 
 
 @pytest.mark.parametrize("name", list(routes()))
-def test_bits(name):
-    """Every route returns the oracle's bits, on the few problems that cross all of its edges."""
+def test_bits(name, request):
+    """Every route returns the oracle's bits, on the few problems that cross all of its tile's
+    edges, and at each edge of what it requires, wherever that says the edge is.
+    """
     found = checks(name)
     assert found
-    for each in found:
+    for each in (*found, *literal(name)):
         each(device(name))
+    for key, route, edge in unmet(name, device(name), request.config.getoption("--long")):
+        if run := at_edge(name, key, route, edge):
+            run(device(name))
 
 
 # -- at the edges -----------------------------------------------------------------------

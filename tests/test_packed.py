@@ -11,7 +11,7 @@ from int4_cases import Case
 
 import ptxgen
 from ptxgen import int4
-from ptxgen.errors import SpecError
+from ptxgen.errors import OptionError, SpecError
 from ptxgen.expr import const
 from ptxgen.interp.run.profile import Profiler
 from ptxgen.numerics.int4 import BIASES, EPILOGUES
@@ -87,6 +87,13 @@ def test_schedules_do_not_matter(name):
     case = Case(65, 66, spec.bk * (spec.stages + 2), "bias", align=(1, 16))
     for settings in ({"seed": 5}, {"early": True}):
         int4_cases.check(name, case, CpuDevice(**settings))
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_operands_of_the_copy_engine_are_refused_off_16_bytes(name):
+    for align in (8, 4, 2, 1):
+        with pytest.raises(OptionError, match="it requires 16 <= ALIGN_B"):
+            int4_cases.check(name, Case(5, 64, 256, align=(1, align)), CpuDevice())
 
 
 @pytest.mark.parametrize("name", FIRST)

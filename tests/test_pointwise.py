@@ -275,6 +275,20 @@ def test_dtypes_of_results() -> None:
     assert f.cast(kinds["bf16"], "float32").dtype == KINDS["f32"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_casts_to_every_dtype(kind) -> None:
+    """Halves between two integers and numbers beyond their limits among them."""
+    x = drawn(kind, 3001, np.random.default_rng(SEED))
+    if kind not in ("bool", "i32", "i64"):
+        edges = (0.5, 1.5, -2.5, 2.75, -3.25, 2.0**15 + 0.5, -(2.0**31), 2.0**63, -(2.0**63))
+        with np.errstate(over="ignore"):
+            x[: len(edges)] = np.array(edges).astype(x.dtype)
+    casts = ptxgen.pointwise(lambda x: tuple(f.cast(x, to) for to in FULL))
+    found = casts(x, out_dtype=tuple(FULL.values()))
+    assert [array.dtype for array in found] == [KINDS[to] for to in FULL]
+    equal(found, casts.reference(x, out_dtype=tuple(FULL.values())), kind)
+
+
 def test_a_function_of_functions_is_one_formula() -> None:
     @ptxgen.pointwise
     def gated(x, y):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
 from bits import same_bits
 from ml_dtypes import bfloat16
+from row_cases import NATIVE, SEED, arrays, call, check, device
 
 import ptxgen
 from ptxgen import reference
@@ -21,56 +24,11 @@ from ptxgen.ops import rowcalls
 from ptxgen.ops.rowwise import OPS, run
 from ptxgen.reference.rowops import compute
 from ptxgen.reference.rowwise import reduce
-from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.spec.rowwise import READ_MAX, Plan, held, reads, way
 from ptxgen.tiles import TABLES
 
-SEED = 77
 SOFTMAX = "softmax x=bf16 > bf16"
-
-
-@functools.cache
-def device():
-    return CpuDevice()
-
-
-def arrays(name, shape, dtype, kind="normal"):
-    """Arguments of an operation: rows of ``shape``, all that are optional too."""
-    rng = np.random.default_rng([SEED, *shape])
-    row, found = TABLE[name], []
-    for argument, of in row.arrays.items():
-        size = {"element": shape, "row": shape[:1], "column": shape[1:]}[of]
-        if argument in row.integers:
-            found.append(rng.integers(-1, shape[1] + 1, size))
-            continue
-        values = rng.standard_normal(size) * 3
-        if kind == "special" and of == "element":
-            odd = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40])
-            values = np.where(rng.random(size) < 0.01, rng.choice(odd, size), values)
-            values[0], values[-1] = -np.inf, 2.0
-        wide = NATIVE[FULL[row.wide]] if row.wide else np.float32
-        wide = np.float64 if dtype == np.float64 else wide
-        with np.errstate(all="ignore"):
-            found.append(values.astype(wide if of == "row" else dtype))
-    return found
-
-
-def call(name, given, kernel=None):
-    row = TABLE[name]
-    options = (o.default for o in row.signature.options.values())
-    with ptxgen.use_device(device()):
-        return run(name)(*given, *[None] * len(row.results), None, (*options, kernel))
-
-
-def check(name, given, kernel=None):
-    got, expected = call(name, given, kernel), compute(name, *given)
-    pairs = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
-    for one, other in pairs:
-        same_bits(one, other, seed=SEED, spec=kernel or name, what=f"{name} {given[0].shape}")
-
-
-NATIVE = {"float32": np.float32, "bfloat16": bfloat16, "float16": np.float16}
-NATIVE |= {"float64": np.float64, "int32": np.int32, "int64": np.int64}
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
@@ -81,6 +39,56 @@ def test_every_operation_returns_the_bits_of_its_oracle(name):
     check(
         name, arrays(name, (3, 1032), dtype, "special" if dtype in (bfloat16, np.float32) else "")
     )
+
+
+TURNS = 4
+
+
+def fitting(name, dtype):
+    """The routes that are right for three rows of an operation: their numbers, each with the length
+    of rows that it is asked for, and the operation's variant.
+    """
+    row = TABLE[name]
+    given = zip(row.arrays, arrays(name, (3, 8), dtype), strict=True)
+    dtypes = {argument: NAMES[array.dtype.name] for argument, array in given}
+    numbers = row.given({n: o.default for n, o in row.numbers.items()})
+    outputs = row.outputs(dtypes[next(iter(row.arrays))])
+    variant = row.variant(dtypes, outputs, numbers)
+    table, found = TABLES[("rows", "down") if row.down else ("rows",)], {}
+    for i, route in enumerate(table.routes):
+        width = 24 if route.main.capacity < 1024 else 1040
+        width -= 0 if route.main.vector else 3
+        asked = {"ROWS": 3, "COLS": width, "VECTOR": int(route.main.vector), "SMS": SMS}
+        asked |= {"HELD": held(variant), "READ": reads(variant), "WAY": way(variant)}
+        if route.requires.evaluate(table.space.environment(asked)):
+            found[i] = width
+    return found, variant, table
+
+
+@functools.cache
+def turns():
+    """Of each operation in each turn the dtype, the length of rows and the route: of those that are
+    right for it the one that has had the fewest.
+    """
+    had, found, there = Counter(), {}, set()
+    for turn, (number, name) in itertools.product(range(TURNS), enumerate(sorted(TABLE))):
+        taken = [d for d in TABLE[name].dtypes if d != "bool"]
+        dtype = NATIVE[FULL[taken[(number + turn) % len(taken)]]]
+        widths, variant, table = fitting(name, dtype)
+        there |= {(table.space.name, i) for i in widths}
+        i = min(widths, key=lambda i: (had[table.space.name, i], i))
+        had[table.space.name, i] += 1
+        found[name, turn] = dtype, widths[i], table.routes[i].of(variant).name
+    assert had.keys() == there and len(there) > 30, "every route has a turn"
+    return found
+
+
+@pytest.mark.parametrize("turn", [0, *(pytest.param(t, marks=pytest.mark.long) for t in (1, 2, 3))])
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_operations_have_their_bits_on_several_routes(name, turn):
+    """By turns: each operation takes some of the routes and dtypes, each route some operations."""
+    dtype, width, route = turns()[name, turn]
+    check(name, arrays(name, (3, width), dtype), route)
 
 
 def test_the_order_of_a_sum_is_the_contracts():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bits import KINDS, operand, same_bits
 from ml_dtypes import bfloat16
-from test_rowwise import NATIVE, SEED, arrays
+from row_cases import NATIVE, SEED, arrays
 
 import ptxgen
 from ptxgen import reference

@@ -101,7 +101,7 @@ def test_one_edit_adds_a_kernel(copy: Copy) -> None:
     problems = copy.ptxgen("golden", "check", new, status=1).splitlines()[1:]
     assert {tuple(line.split()[:2]) for line in problems} >= {("missing", "sm_90a")}
     assert all(new in line for line in problems)
-    assert "nn_rows" in copy.ptxgen("generate", "--check", status=1)
+    assert "rows_simt" in copy.ptxgen("generate", "--check", status=1)
 
     copy.ptxgen("golden", "update", new)
     copy.ptxgen("golden", "check", new)
@@ -125,6 +125,6 @@ def test_one_edit_adds_a_kernel(copy: Copy) -> None:
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     assert changed == {
         "ptxgen/tiles/simt.py",
-        "ptxgen/dispatch/generated/nn_rows_f32_simt.py",
+        "ptxgen/dispatch/generated/rows_simt.py",
         "golden/records/simt_f32.jsonl",
     }

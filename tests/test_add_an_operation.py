@@ -84,7 +84,7 @@ def test_it_is_dispatched_explained_and_proved(toy, capsys):
     (table,) = emit.tables({KEY: tiles.TABLES[KEY]})
     results = prove([table])
     assert results and all(result.ok for result in results), [r for r in results if not r.ok]
-    (function,) = read.functions(emit.sources([table])["toy_f32.py"], table.space)
+    (function,) = read.functions(emit.source(table), table.name, table.space)
     assert function.archs == tuple(ptxgen.spec.ARCHITECTURES)
 
 

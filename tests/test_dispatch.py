@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import dispatch_fakes
 import pytest
 
 from ptxgen.dispatch import choose, emit, functions_of
-from ptxgen.dispatch.choice import Choice, Dispatch, best
+from ptxgen.dispatch.choice import Choice, Dispatch, best, by_architecture
 from ptxgen.dispatch.emit import Table
-from ptxgen.dispatch.generated import TABLES
+from ptxgen.dispatch.modules import modules
 from ptxgen.dispatch.prove import Prover
+from ptxgen.dispatch.unify import Word, filled, form, leaves
 from ptxgen.errors import DtypeError, OptionError, SpecError, UncoveredError
 from ptxgen.expr import FALSE, TRUE, ceil_div, const, maximum, var
 from ptxgen.numerics.contract import CONTRACTS, ITEMSIZE, OPERATIONS, PLANS, Plan
@@ -85,7 +87,7 @@ def compare(table: Table, arch: str, function: Dispatch, problems: int) -> set[i
         found = list(function(*(shape[name] for name in table.space.arguments), time=asked))
         expected = reference(shape)
         assert found == expected, (
-            f"{table.module} {arch}, seed {SEED}, problem {number}, {shape}: "
+            f"{table.name} {arch}, seed {SEED}, problem {number}, {shape}: "
             f"code {found}, table {expected}"
         )
         taken |= {candidate.choice.route for candidate in found}
@@ -93,12 +95,10 @@ def compare(table: Table, arch: str, function: Dispatch, problems: int) -> set[i
 
 
 # -- code and tables ----------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("table", "arch"), FUNCTIONS, ids=[f"{t.module}-{a}" for t, a in FUNCTIONS]
-)
+@pytest.mark.parametrize(("table", "arch"), FUNCTIONS, ids=[f"{t.name}-{a}" for t, a in FUNCTIONS])
 def test_code_agrees_with_the_table(table: Table, arch: str) -> None:
     """Thousands of problems crowded at the borders of the predicates, fewer of many routes."""
-    found = functions_of(TABLES[table.key])[arch]
+    found = functions_of(table.key)[arch]
     taken = compare(table, arch, found, -(-EVALUATIONS // max(len(table.routes), 10)))
     there = [r for r in table.routes if all(kernel.runs_on(arch) for kernel in r.kernels)]
     assert len(taken) > 1 or len(there) <= 1, f"only {taken} were taken"
@@ -131,18 +131,85 @@ def test_architectures_have_the_routes_that_they_run() -> None:
 
 
 def test_emitted_code_interprets_nothing() -> None:
+    """Formulas are Python, and loops are over rows of constants."""
     for name, source in emit.sources().items():
-        for node in ast.walk(ast.parse(source)):
+        tree = ast.parse(source)
+        constants = {
+            target.id
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and name != "__init__.py":
                 assert node.module in ("ptxgen.dispatch.choice", "collections.abc"), name
-            assert not isinstance(node, ast.Import | ast.For | ast.While | ast.Lambda), name
+            if isinstance(node, ast.For):
+                read = {each.id for each in ast.walk(node.iter) if isinstance(each, ast.Name)}
+                assert len(read & constants - {"ROUTES"}) in (1, 2), ast.unparse(node.iter)
+                assert read - constants <= {"fitting", "table", "arch"}, ast.unparse(node.iter)
+            assert not isinstance(node, ast.Import | ast.While | ast.Lambda | ast.comprehension)
+
+
+def test_tables_that_differ_in_names_share_a_module() -> None:
+    one = dispatch_fakes.table()
+    names = {part: {"called": f"other_{part}"} for part in dispatch_fakes.kernels()}
+    other = replace(dispatch_fakes.table(**names), key=("NT", "rows", "f32", "simt"))
+    third = replace(dispatch_fakes.table({"thin": M <= 77}), key=("TN", "rows", "f32", "simt"))
+    shared, alone = modules([one, other, third])
+    assert (shared.name, shared.tables) == ("rows_f32_simt", (one, other))
+    assert (alone.name, alone.tables) == ("tn_rows_f32_simt", (third,))
+    namespace: dict[str, Any] = {}
+    exec(shared.text, namespace)
+    for table in (one, other):
+        functions = by_architecture(namespace["candidates"], table.key)
+        assert compare(table, "sm_90", functions["sm_90"], 500) == {0, 1, 2, 3}
+    assert shared.text.count("\n") < 2 * emit.source(one).count("\n")
+
+
+def test_a_route_of_a_known_form_is_two_lines() -> None:
+    """A row of its kernel's constants, and a row of what it asks and launches."""
+    (table,) = (t for t in emit.tables() if t.name == "nt_rows_half_tc")
+    lines = emit.source(table).count("\n")
+    names = [route.name for route in table.routes]
+    tiles = [index for index, name in enumerate(names) if name.startswith("wgmma_nt_bf16_64x")]
+    assert len(tiles) > 4
+    for index in tiles[:4]:
+        fewer = replace(table, routes=(*table.routes[:index], *table.routes[index + 1 :]))
+        assert lines - emit.source(fewer).count("\n") in (0, 1, 2), names[index]
+
+
+def test_a_form_keeps_what_it_is_filled_with() -> None:
+    of = (Word("kernel", '"simt"'), ceil_div(M, 64) * K + 3, (N <= 128) & (K % 7).eq(0))
+    found = leaves(of)
+    assert [leaf.text for leaf in found] == [
+        '"simt"',
+        "m",
+        "64",
+        "k",
+        "3",
+        "n",
+        "128",
+        "k",
+        "7",
+        "0",
+    ]
+    assert [leaf.name for leaf in found if not leaf.variable] == [
+        *("kernel", "bm", "c", "most_n", "c", "c"),
+    ]  # fmt: skip
+    assert filled(of, [""] * len(found)) == of
+    renamed = filled(of, ["", "", "bm", *[""] * 7])
+    assert renamed[1] == ceil_div(M, var("bm")) * K + 3 and renamed[2] == of[2]
+    others = (of[0], ceil_div(M, 32) * K + 3, of[2]), (of[0], ceil_div(N, 64) * K + 3, of[2])
+    assert [form(each, False) == form(of, False) for each in others] == [True, False]
+    assert all(form(each, True) == form(of, True) for each in others)
 
 
 def test_emitted_code_says_where_it_comes_from_and_why() -> None:
     table = dispatch_fakes.table()
-    source = emit.sources([table])[f"{table.module}.py"]
+    source = emit.source(table)
     assert "do not edit" in source and "ptxgen generate" in source
-    assert 'ptxgen.tiles.TABLES["NN", "rows", "f32", "simt"]' in source
+    assert "Dispatch of NN rows f32 simt" in source and "ptxgen.tiles.TABLES" in source
     for index, route in enumerate(table.routes):
         assert f"# {index}: {route.reason}" in source
 
@@ -179,11 +246,11 @@ def test_drift_is_found_and_repaired(tmp_path: Path) -> None:
 def test_missing_and_orphan_files_are_found(tmp_path: Path) -> None:
     table = dispatch_fakes.table()
     emit.generate(of=[table], directory=tmp_path)
-    (tmp_path / f"{table.module}.py").unlink()
+    (tmp_path / f"{table.name}.py").unlink()
     (tmp_path / "old_rows_f32_simt.py").write_text("x = 1\n")
     found = emit.generate(check=True, of=[table], directory=tmp_path)
     assert [(d.path.name, d.what) for d in found] == [
-        (f"{table.module}.py", "missing"),
+        (f"{table.name}.py", "missing"),
         ("old_rows_f32_simt.py", "orphan"),
     ]
     assert "-x = 1" in found[1].diff
@@ -244,7 +311,7 @@ def test_choose_maps_operations_to_products(op: str, layout: str, dtype: str, ti
     storage, plan, order = PRODUCTS[op, layout]
     rng = random.Random(SEED)
     for arch in ARCHITECTURES:
-        function = functions_of(TABLES[table_of(storage, plan, dtype, tier)])[arch]
+        function = functions_of(table_of(storage, plan, dtype, tier))[arch]
         for _ in range(50):
             m, n, k = (int(2 ** rng.uniform(0, 31)) for _ in range(3))
             dims = {"m": m, "n": n, "k": k}
@@ -470,8 +537,8 @@ def test_routes_that_never_match_are_marked() -> None:
     first, *_, last = dispatch_fakes.table().routes
     never = Route(first.kernels, FALSE, "no problem")
     space = dispatch_fakes.table().space
-    source = emit.sources([Table(KEY, space, (never, last))])["nn_rows_f32_simt.py"]
-    assert "# 0: no problem\n    # (never:" in source
+    source = emit.source(Table(KEY, space, (never, last)))
+    assert "# 0: no problem (never:" in source
     assert "Choice(0, " not in source and "Choice(1, " in source
-    shadowed = emit.sources([Table(KEY, space, (last, first))])["nn_rows_f32_simt.py"]
+    shadowed = emit.source(Table(KEY, space, (last, first)))
     assert "Choice(1, " not in shadowed and "Choice(0, " in shadowed and last.prefer == TRUE

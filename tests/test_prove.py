@@ -89,7 +89,7 @@ def in_domain(shape: dict[str, int]) -> bool:
 )
 def test_a_table_of_the_library_is_proved(module: str) -> None:
     """``make test`` proves them all, by ``ptxgen prove``; these have the most to prove."""
-    (of,) = (t for t in emit.tables() if t.module == module)
+    (of,) = (t for t in emit.tables() if t.name == module)
     results = prove([of])
     assert not failures(results), "\n".join(map(str, failures(results)))
     scratch = any(route.scratch for route in of.routes)
@@ -99,7 +99,7 @@ def test_a_table_of_the_library_is_proved(module: str) -> None:
 @pytest.mark.parametrize(
     "of",
     [of for of in emit.tables() if of.key[1:2] == (OPERATIONS["matmul"].plan_name,)],
-    ids=lambda of: of.module,
+    ids=lambda of: of.name,
 )
 def test_a_batch_is_always_served(of: Table) -> None:
     """Where matmul looks, the last route covers all problems by itself, and takes batches."""
@@ -110,7 +110,7 @@ def test_a_batch_is_always_served(of: Table) -> None:
 
 def test_lemmas_belong_to_plans() -> None:
     """They are proved once for all tables of products under a plan, those of NF4 weights too."""
-    of = {table.module: bare(table.space) for table in emit.tables()}
+    of = {table.name: bare(table.space) for table in emit.tables()}
     assert of["nn_rows_half_tc"] == of["nf4_nn_rows_half_tc"] != of["tn_batch_half_tc"]
     assert lemmas(of["nn_rows_half_tc"], EFFORT_PER_GOAL).facts
 
@@ -132,7 +132,7 @@ def told(search, facts, effort):
     return found
 
 prove._Search.check = told
-(of,) = (t for t in emit.tables() if t.module == "tn_batch_f32_simt")
+(of,) = (t for t in emit.tables() if t.name == "tn_batch_f32_simt")
 print(len(prove.prove([of])))
 """
 
@@ -441,7 +441,7 @@ def test_a_variable_that_no_caller_has_is_refused() -> None:
 def test_a_fault_in_the_emitted_code_is_found(old: str, new: str, goal: str) -> None:
     """The proofs are about the code, not about the tables that it came from."""
     of = table()
-    source = emit.sources([of])[f"{of.module}.py"]
+    source = emit.source(of)
     joined = source.replace("\n        and ", " and ")
     assert old in joined, joined
     failed = failures(list(prove_source(of, joined.replace(old, new))))
@@ -449,11 +449,48 @@ def test_a_fault_in_the_emitted_code_is_found(old: str, new: str, goal: str) -> 
     assert any(r.shape is not None or r.goal == "launch" for r in failed if r.goal == goal)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "goal"),
+    sample(
+        [
+            ('_chain_tn_bf16_64x64x64_bf16_ed5e58", 64,', '_64x64x64_bf16_ed5e58", 96,', "launch"),
+            ('(4, 0, 16, 16, ("realign_a", 0))', "(4, 0, 16, 16, (0,))", "launch"),
+            ("(6, 16, 16, 0, (6,))", "(6, 8, 16, 0, (6,))", "requires"),
+            ("and item_c == c0 and n % c1 == 0", "and item_c == c0", "requires"),
+            ('{"a_realigned": pieces_k_m8 * 16}', '{"a_realigned": pieces_k_m8 * 8}', "launch"),
+            ("7 in fitting and chunks <= 1", "7 in fitting and chunks <= 0", "coverage"),
+        ],
+        3,
+    ),
+)
+def test_a_fault_in_rows_of_constants_is_found(old: str, new: str, goal: str) -> None:
+    """The code that is checked in, of a table whose routes are combined from launches."""
+    (of,) = (t for t in emit.tables() if t.name == "tn_chain_half_tc")
+    source = emit.checked_in(of)
+    assert not failures(list(prove_source(of, source)))
+    joined = source.replace("\n            and ", " and ")
+    assert old in joined, joined
+    failed = failures(list(prove_source(of, joined.replace(old, new))))
+    assert goal in {r.goal for r in failed}, "\n".join(map(str, failed))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("6 in fitting", "5 in fitting"), ("launches[launch] = us", "launches[3] = us")],
+)
+def test_a_launch_is_computed_where_routes_have_it(old: str, new: str) -> None:
+    (of,) = (t for t in emit.tables() if t.name == "tn_chain_half_tc")
+    source = emit.checked_in(of)
+    assert old in source
+    with pytest.raises(SpecError, match=r"launch .* is computed"):
+        read.functions(source.replace(old, new), of.name, of.space)
+
+
 def test_reading_back_is_exact() -> None:
     """Emitted conditions read back as the expressions of the table, evaluated."""
     of = table()
     problems = Prover(of).shapes(seed=5)
-    for function in read.functions(emit.sources([of])[f"{of.module}.py"], of.space):
+    for function in read.functions(emit.source(of), of.name, of.space):
         for branch in function.branches:
             route = of.routes[branch.route]
             for _ in range(300):
@@ -472,6 +509,8 @@ def test_other_code_is_not_read(line: str) -> None:
     body = f"{line}\n        return None" if line.endswith(":") else line
     with pytest.raises(SpecError, match="no dispatch function has"):
         read.functions(
-            f"def candidates(arch, m, n, k, sms, align_a, align_b, time):\n    chunk = k\n{body}\n",
+            "def candidates(table, arch, m, n, k, sms, align_a, align_b, time):\n"
+            f"    chunk = k\n{body}\n",
+            table().name,
             table().space,
         )

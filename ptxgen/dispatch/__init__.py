@@ -78,16 +78,20 @@ def candidates(
     if dtype not in kind.dtypes and not kind.opened:
         raise accepted(f"dtype of {' '.join(table)}", dtype, kind.dtypes)
     given = {**values, "SMS": sms}
-    named = what or " ".join((*table, *(f"{n}={v}" for n, v in values.items())))
+
+    def uncovered(why: str) -> UncoveredError:
+        named = what or " ".join((*table, *(f"{n}={v}" for n, v in values.items())))
+        return UncoveredError(named, why)
+
     for name, domain in kind.space.variables:
         if given[name] not in domain:
-            raise UncoveredError(named, f"{name} is {given[name]}; takes {domain}")
+            raise uncovered(f"{name} is {given[name]}; takes {domain}")
     tuning, _ = serving(arch, None if gpu is None else (gpu, sms), rates)
     arguments = (given[name] for name in kind.space.arguments)
     made = function(*arguments, time=partial(tuning.time, count=count))
     found = [each for each in made if count == 1 or kind.routes[each.choice.route].batched]
     if not found:
-        raise UncoveredError(named, f"no route of {arch} with {sms} SMs admits it")
+        raise uncovered(f"no route of {arch} with {sms} SMs admits it")
     if dtype == kind.dtypes[0]:
         return found  # the code names the kernels of the first
     return [
@@ -119,10 +123,13 @@ def _dispatch(table: Key, arch: str) -> Dispatch:
         return _installed[table][arch]
     if table not in GENERATED:
         raise accepted("table", " ".join(table), (" ".join(key) for key in TABLES))
-    return functions_of(GENERATED[table])[arch]
+    return functions_of(table)[arch]
 
 
 @cache
-def functions_of(module: str) -> dict[str, Dispatch]:
-    """The functions of a generated module, by architecture."""
-    return by_architecture(import_module(f"ptxgen.dispatch.generated.{module}").candidates)
+def functions_of(table: Key) -> dict[str, Dispatch]:
+    """The generated functions for a table, by architecture."""
+    from ptxgen.dispatch.generated import TABLES as GENERATED
+
+    module = import_module(f"ptxgen.dispatch.generated.{GENERATED[table]}")
+    return by_architecture(module.candidates, table)

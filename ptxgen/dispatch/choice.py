@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from operator import attrgetter
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
+from operator import add, attrgetter, ge
+from typing import Any, NamedTuple
 
 from ptxgen.spec import ARCHITECTURES
 
@@ -37,13 +37,88 @@ class Candidate(NamedTuple):
 Time = Callable[[str, str, int, int, int, int, int, int, int, int], float]
 """As :meth:`ptxgen.tiles.tunings.Tuning.time`."""
 Dispatch = Callable[..., Iterator[Candidate]]
-"""A generated function, for an architecture: of the variables of the table's space, in order, and a
-:data:`Time`."""
+"""A generated function: of a table's name, an architecture, the variables of the table's space, in
+order, and a :data:`Time`; or the same for one table and architecture."""
 
 
-def by_architecture(candidates: Dispatch) -> dict[str, Dispatch]:
-    """A generated function, whose first argument is the architecture, for each of them."""
-    return {arch: partial(candidates, arch) for arch in ARCHITECTURES}
+def named(key: Iterable[str]) -> str:
+    """What generated code calls the table of this key."""
+    return "_".join(key).lower()
+
+
+def by_architecture(candidates: Dispatch, key: Iterable[str]) -> dict[str, Dispatch]:
+    """The generated function of a module, for a table of it and each architecture."""
+    return {arch: partial(candidates, named(key), arch) for arch in ARCHITECTURES}
+
+
+Launches = dict[int | str, tuple[float, str, int, dict[str, int]]]
+"""Of launches that are correct for a problem, by name: the predicted µs, the kernel, its CTAs, and
+the bytes of scratch memory by name."""
+
+
+Name = int | str
+"""A launch's name: of a main kernel, the first route that has it."""
+Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
+"""Rows of constants, by table."""
+
+
+class Fitting:
+    """Routes of a table that are correct for operands aligned as some are, and their launches."""
+
+    def __init__(self, table: str, routes: Sequence[tuple[int, tuple[Name, ...]]]) -> None:
+        self.table = table
+        self.routes = routes
+        self._names = frozenset(name for _, names in routes for name in names)
+        self._rows: dict[int, list[tuple[Any, ...]]] = {}
+
+    def __contains__(self, name: Name) -> bool:
+        """Whether some of the routes launch what has this name."""
+        return name in self._names
+
+    def rows(self, of: Rows) -> list[tuple[Any, ...]]:
+        """Those rows of the table, of a constant ``of`` a module, whose first is such a name."""
+        found = self._rows.get(id(of))
+        if found is None:
+            rows = of.get(self.table, ())
+            found = self._rows[id(of)] = [row for row in rows if row[0] in self._names]
+        return found
+
+    def combined(self, launches: Launches) -> Iterator[Candidate]:
+        """The routes all of whose launches are there."""
+        for route, names in self.routes:
+            if len(names) == 1:
+                if (launch := launches.get(names[0])) is not None:
+                    us, kernel, ctas, scratch = launch
+                    choice = Choice(route, (kernel,), (ctas,), tuple(scratch.values()))
+                    yield Candidate(us, choice)
+            elif all(map(launches.__contains__, names)):
+                times, kernels, grids, scratches = zip(
+                    *map(launches.__getitem__, names), strict=True
+                )
+                sizes = {name: size for of in scratches for name, size in of.items()}
+                us = reduce(add, times)
+                yield Candidate(us, Choice(route, kernels, grids, tuple(sizes.values())))
+
+
+class Routes(dict[str, tuple[tuple[Any, ...], ...]]):
+    """Rows of routes by table: the index, the least of some values, the names of launches."""
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(rows)
+        self._known: dict[tuple[Any, ...], Fitting] = {}
+
+    def fitting(self, table: str, *given: int) -> Fitting:
+        """The routes for which no value is less than the least.
+
+        Values are of domains of few, as alignments: what was found for some is kept.
+        """
+        found = self._known.get((table, *given))
+        if found is None:
+            routes = [
+                (route, names) for route, *least, names in self[table] if all(map(ge, given, least))
+            ]
+            found = self._known[table, *given] = Fitting(table, routes)
+        return found
 
 
 def best(candidates: Iterable[Candidate]) -> Choice | None:

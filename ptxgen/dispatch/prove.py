@@ -117,37 +117,38 @@ def prove(
 
 
 def _prove(of: Iterable[Table] | None, effort: int) -> Iterator[Result]:
-    if of is None:
-        began = time.perf_counter()
-        stale = emit.generate(check=True)
-        detail = ", ".join(f"{d.path.name} {d.what}" for d in stale)
-        took = time.perf_counter() - began
-        yield Result("current", "generated", (), "", not stale, took, detail)
     groups: dict[Space, list[Table]] = {}
     for table in emit.tables() if of is None else of:
         groups.setdefault(table.space, []).append(table)
     if of is not None:
         for group in groups.values():
-            yield from _prove_tables(group, effort)
+            yield from _prove_tables(group, emit.source, effort)
         return
+    began = time.perf_counter()
+    stale = emit.generate(check=True)
+    detail = ", ".join(f"{d.path.name} {d.what}" for d in stale)
+    took = time.perf_counter() - began
+    yield Result("current", "generated", (), "", not stale, took, detail)
+    code = emit.source if stale else emit.checked_in
     largest = sorted(groups.values(), key=lambda group: -sum(len(t.routes) for t in group))
-    modules = ({table.module for table in group} for group in largest)
+    names = ({table.name for table in group} for group in largest)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        for found in pool.map(_prove_modules, modules, repeat(effort)):
+        for found in pool.map(_prove_named, names, repeat(code), repeat(effort)):
             yield from found
 
 
-def _prove_modules(modules: set[str], effort: int) -> list[Result]:
-    """What :func:`_prove_tables` finds of the tables of these modules, for another process."""
-    return list(_prove_tables((t for t in emit.tables() if t.module in modules), effort))
+def _prove_named(names: set[str], code: Callable[[Table], str], effort: int) -> list[Result]:
+    """What :func:`_prove_tables` finds of these tables, for another process."""
+    return list(_prove_tables((t for t in emit.tables() if t.name in names), code, effort))
 
 
-def _prove_tables(group: Iterable[Table], effort: int) -> Iterator[Result]:
-    """Proves tables of one space, whose verdicts they share."""
+def _prove_tables(
+    group: Iterable[Table], code: Callable[[Table], str], effort: int
+) -> Iterator[Result]:
+    """Proves the ``code`` for tables of one space, whose verdicts they share."""
     verdicts: Verdicts = {}
     for table in group:
-        source = emit.sources([table])[f"{table.module}.py"]
-        yield from prove_source(table, source, effort, verdicts)
+        yield from prove_source(table, code(table), effort, verdicts)
 
 
 def prove_source(
@@ -162,9 +163,9 @@ def prove_source(
     """
     prover = Prover(table, effort_per_goal, verdicts)
     namespace: dict[str, Any] = {}
-    exec(compile(source, f"{table.module}.py", "exec"), namespace)
-    for function in read.functions(source, table.space):
-        compiled = by_architecture(namespace["candidates"])[function.name]
+    exec(compile(source, f"<dispatch of {' '.join(table.key)}>", "exec"), namespace)
+    for function in read.functions(source, table.name, table.space):
+        compiled = by_architecture(namespace["candidates"], table.key)[function.name]
         yield from _prove_function(prover, function, compiled)
 
 
@@ -183,7 +184,7 @@ def _prove_function(
         took = time.perf_counter() - began
         return Result(
             goal,
-            table.module,
+            table.name,
             function.archs,
             subject,
             verdict.proved,
@@ -280,7 +281,7 @@ def _prove_reachable(
         if index in witnesses:
             yield Result(
                 "reachable",
-                table.module,
+                table.name,
                 function.archs,
                 subject,
                 True,

@@ -1,7 +1,6 @@
 """Dispatch of columns: columns.
 
-Generated from ptxgen.tiles.TABLES["columns"]; do not edit.
-Regenerate: ptxgen generate
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 from collections.abc import Iterator
@@ -10,15 +9,8 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    arch: str,
-    outer: int,
-    n: int,
-    inner: int,
-    item: int,
-    align: int,
-    state: int,
-    sms: int,
-    time: Time,
+    table: str, arch: str, outer: int, n: int, inner: int, item: int, align: int, state: int,
+    sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     leaves = -(-n // 1024)

@@ -1,7 +1,6 @@
 """Dispatch of logsumexp: rows.
 
-Generated from ptxgen.tiles.TABLES["logsumexp"]; do not edit.
-Regenerate: ptxgen generate
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    arch: str, rows: int, cols: int, sms: int, time: Time
+    table: str, arch: str, rows: int, cols: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     segments = -(-cols // 1024)

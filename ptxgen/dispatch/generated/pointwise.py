@@ -1,7 +1,6 @@
 """Dispatch of pointwise: elements.
 
-Generated from ptxgen.tiles.TABLES["pointwise"]; do not edit.
-Regenerate: ptxgen generate
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 from collections.abc import Iterator
@@ -10,15 +9,8 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    arch: str,
-    count: int,
-    chunks: int,
-    blocks: int,
-    rank: int,
-    step: int,
-    factor: int,
-    sms: int,
-    time: Time,
+    table: str, arch: str, count: int, chunks: int, blocks: int, rank: int, step: int, factor: int,
+    sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: products by a number in memory, in place: few CTAs, which see a 1 and end

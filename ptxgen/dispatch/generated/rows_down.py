@@ -1,52 +1,34 @@
 """Dispatch of rows down: rows by formula, with sums down them.
 
-Generated from ptxgen.tiles.TABLES["rows", "down"]; do not edit.
-Regenerate: ptxgen generate
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
+# ROWS: route, kernel, most_cols
+ROWS = (
+    # a CTA has 32 rows, each in registers
+    (0, "rows_rms_norm_gradients_bf16_lane_64x32_53f2b2", 2048),
+    (1, "rows_rms_norm_gradients_bf16_lane_128x32_4949ad", 4096),
+    (2, "rows_rms_norm_gradients_bf16_lane_256x32_ef664d", 8192),
+)
+
 
 def candidates(
-    arch: str, rows: int, cols: int, vector: int, read: int, sms: int, time: Time
+    table: str, arch: str, rows: int, cols: int, vector: int, read: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     lane_sums = -(-rows // 1024) * 32
-    # 0: a CTA has 32 rows, each in registers
-    if vector == 1 and cols <= 2048 and read <= 4 and lane_sums * cols <= 16777216:
-        choice = Choice(
-            0,
-            (
-                "rows_rms_norm_gradients_bf16_lane_64x32_53f2b2",
-                "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5",
-            ), (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 1: a CTA has 32 rows, each in registers
-    if vector == 1 and cols <= 4096 and read <= 4 and lane_sums * cols <= 16777216:
-        choice = Choice(
-            1,
-            (
-                "rows_rms_norm_gradients_bf16_lane_128x32_4949ad",
-                "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5",
-            ), (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),
-        )
-        yield Candidate(0.0, choice)
-        return
-    # 2: a CTA has 32 rows, each in registers
-    if vector == 1 and cols <= 8192 and read <= 4 and lane_sums * cols <= 16777216:
-        choice = Choice(
-            2,
-            (
-                "rows_rms_norm_gradients_bf16_lane_256x32_ef664d",
-                "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5",
-            ), (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),
-        )
-        yield Candidate(0.0, choice)
-        return
+    for route, kernel, most_cols in ROWS:
+        if vector == 1 and cols <= most_cols and read <= 4 and lane_sums * cols <= 16777216:
+            choice = Choice(
+                route, (kernel, "rows_rms_norm_gradients_bf16_lanes_256x32_7dbbd5"),
+                (lane_sums, -(-cols // 32)), (lane_sums * cols * 16,),
+            )
+            yield Candidate(0.0, choice)
+            return
     # 3: rows off 16 bytes
     if cols <= 8192 and read <= 4 and lane_sums * cols <= 16777216:
         choice = Choice(

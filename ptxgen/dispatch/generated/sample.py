@@ -1,7 +1,6 @@
 """Dispatch of sample: sample.
 
-Generated from ptxgen.tiles.TABLES["sample"]; do not edit.
-Regenerate: ptxgen generate
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
 
 
 def candidates(
-    arch: str, rows: int, cols: int, k: int, sms: int, time: Time
+    table: str, arch: str, rows: int, cols: int, k: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     # 0: short rows: a CTA of two warps has one
@@ -33,9 +32,8 @@ def candidates(
         return
     # 2: few long rows: a cluster has one
     if (
-        arch in SOME_0
-        and -(-cols // 2048) * 12 <= 32768 and rows * 8 <= 2147483647 and cols >= 4096
-        and rows <= sms
+        arch in SOME_0 and -(-cols // 2048) * 12 <= 32768 and rows * 8 <= 2147483647
+        and cols >= 4096 and rows <= sms
     ):
         yield Candidate(0.0, Choice(2, ("sample_bf16_8x8_e2fe79",), (rows * 8,), ()))
         return

@@ -1,7 +1,6 @@
-"""Dispatch of scatter: scatter.
+"""Dispatch of scatter, scatter old: scatter.
 
-Generated from ptxgen.tiles.TABLES["scatter"]; do not edit.
-Regenerate: ptxgen generate
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 from collections.abc import Iterator
@@ -10,9 +9,18 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    arch: str, rows: int, inner: int, count: int, item: int, align: int, sms: int, time: Time
+    table: str, arch: str, rows: int, inner: int, count: int, item: int, align: int, sms: int,
+    time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
+    kernel, kernel1, kernel2 = {
+        "scatter": (
+            "scatter_sum_bf16_16_6d7a6b", "scatter_sum_bf16_0_940189", "scatter_sum_bf16_0_1a21a9",
+        ),
+        "scatter_old": (
+            "scatter_sum_bf16_16_5447ef", "scatter_sum_bf16_0_4084ee", "scatter_sum_bf16_0_bade6e",
+        ),
+    }[table]
     leaves = max(-(-count // 1024), 1)
     shares = -(-count // 256)
     # 0: sorted in blocks, merged 0 times
@@ -21,7 +29,7 @@ def candidates(
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16 and count <= 4096
     ):
         choice = Choice(
-            0, ("sort_sort_e02d17", "sort_leaves_bf16_16_e5fb72", "scatter_sum_bf16_16_6d7a6b"),
+            0, ("sort_sort_e02d17", "sort_leaves_bf16_16_e5fb72", kernel),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-(inner * item) // 512),
                 shares * -(-(inner * item) // 512) + -(-rows // 16) * -(-(inner * item) // 4096),
@@ -35,11 +43,7 @@ def candidates(
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16 and count <= 65536
     ):
         choice = Choice(
-            1,
-            (
-                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_16_e5fb72",
-                "scatter_sum_bf16_16_6d7a6b",
-            ),
+            1, ("sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_16_e5fb72", kernel),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1),
                 leaves * 2 * -(-(inner * item) // 512),
@@ -58,7 +62,7 @@ def candidates(
             2,
             (
                 "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_leaves_bf16_16_e5fb72", "scatter_sum_bf16_16_6d7a6b",
+                "sort_leaves_bf16_16_e5fb72", kernel,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -78,8 +82,7 @@ def candidates(
             3,
             (
                 "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_merge_1048576_f563e3", "sort_leaves_bf16_16_e5fb72",
-                "scatter_sum_bf16_16_6d7a6b",
+                "sort_merge_1048576_f563e3", "sort_leaves_bf16_16_e5fb72", kernel,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -97,7 +100,7 @@ def candidates(
         and count <= 4096 and inner <= 32
     ):
         choice = Choice(
-            4, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_940189"),
+            4, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", kernel1),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32),
                 pieces_shares_inner32 + tiles_rows256_inner256,
@@ -111,11 +114,7 @@ def candidates(
         and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 65536 and inner <= 32
     ):
         choice = Choice(
-            5,
-            (
-                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_0_c408fe",
-                "scatter_sum_bf16_0_940189",
-            ),
+            5, ("sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_0_c408fe", kernel1),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
                 pieces_shares_inner32 + tiles_rows256_inner256,
@@ -132,7 +131,7 @@ def candidates(
             6,
             (
                 "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_940189",
+                "sort_leaves_bf16_0_c408fe", kernel1,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -150,8 +149,7 @@ def candidates(
             7,
             (
                 "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_merge_1048576_f563e3", "sort_leaves_bf16_0_c408fe",
-                "scatter_sum_bf16_0_940189",
+                "sort_merge_1048576_f563e3", "sort_leaves_bf16_0_c408fe", kernel1,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -168,7 +166,7 @@ def candidates(
         and count <= 4096
     ):
         choice = Choice(
-            8, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_1a21a9"),
+            8, ("sort_sort_e02d17", "sort_leaves_bf16_0_c408fe", kernel2),
             (
                 max(-(-count // 4096), 1), leaves * 2 * -(-inner // 32),
                 pieces_shares_inner32 + tiles_rows16_inner256,
@@ -182,11 +180,7 @@ def candidates(
         and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 65536
     ):
         choice = Choice(
-            9,
-            (
-                "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_0_c408fe",
-                "scatter_sum_bf16_0_1a21a9",
-            ),
+            9, ("sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_leaves_bf16_0_c408fe", kernel2),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
                 pieces_shares_inner32 + tiles_rows16_inner256,
@@ -203,7 +197,7 @@ def candidates(
             10,
             (
                 "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_leaves_bf16_0_c408fe", "scatter_sum_bf16_0_1a21a9",
+                "sort_leaves_bf16_0_c408fe", kernel2,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -221,8 +215,7 @@ def candidates(
             11,
             (
                 "sort_sort_e02d17", "sort_merge_4096_e130a8", "sort_merge_65536_b3b497",
-                "sort_merge_1048576_f563e3", "sort_leaves_bf16_0_c408fe",
-                "scatter_sum_bf16_0_1a21a9",
+                "sort_merge_1048576_f563e3", "sort_leaves_bf16_0_c408fe", kernel2,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),

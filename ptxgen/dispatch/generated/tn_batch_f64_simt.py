@@ -1,170 +1,119 @@
 """Dispatch of TN batch f64 simt: products under the plan 'batch'.
 
-Generated from ptxgen.tiles.TABLES["TN", "batch", "f64", "simt"]; do not edit.
-Regenerate: ptxgen generate
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 from collections.abc import Iterator
 
-from ptxgen.dispatch.choice import Candidate, Choice, Time
+from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
 
 SOME_0 = frozenset(("sm_90",))
+# ROUTES: route, least align_a, least align_b, launches
+ROUTES = Routes({
+    "tn_batch_f64_simt": (
+        # a long batch: a CTA per tile and chunk
+        (0, 16, 16, (0, "reduce")), (1, 16, 16, (1, "reduce")), (2, 0, 0, (2, "reduce")),
+        # one chain
+        (3, 16, 16, (3,)), (4, 16, 16, (4,)), (5, 16, 16, (5,)), (6, 16, 16, (6,)),
+        (7, 16, 16, (7,)),
+        # operands off 16 bytes
+        (8, 0, 16, (8,)), (9, 0, 0, (9,)), (10, 0, 0, (10,)),
+        # FMA units, one chain
+        (11, 16, 16, (11,)),
+        # everything else: any size, alignment and plan
+        (12, 0, 0, (12,)),
+    ),
+})
+# F64: launch, kernel, bm, bk, c0, c1
+F64 = {
+    "tn_batch_f64_simt": (
+        (0, "f64_tn_f64_64x64x16_f418fc", 64, 16, 4096, 1024),
+        (1, "f64_tn_f64_32x32x32_e2d506", 32, 32, 1024, 512),
+    ),
+}
+# F641: launch, kernel, slots, bm, bn, bk
+F641 = {
+    "tn_batch_f64_simt": (
+        (3, "f64_tn_f64_16x32x32_a3d17c", 2, 16, 32, 32),
+        (4, "f64_tn_f64_128x128x16_8d71c9", 1, 128, 128, 16),
+        (5, "f64_tn_f64_64x64x16_51aec3", 3, 64, 64, 16),
+        (6, "f64_tn_f64_32x64x32_68062b", 2, 32, 64, 32),
+        (7, "f64_tn_f64_32x32x32_1f1633", 2, 32, 32, 32),
+        (8, "f64_tn_f64_16x32x32_de508b", 2, 16, 32, 32),
+    ),
+}
+# F642: launch, kernel, bm, bk, c0, c1
+F642 = {
+    "tn_batch_f64_simt": (
+        (9, "f64_tn_f64_64x64x16_227970", 64, 16, 4096, 1024),
+        (10, "f64_tn_f64_32x32x32_a9c6dd", 32, 32, 1024, 512),
+    ),
+}
 
 
 def candidates(
-    arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
+    table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     chunk = max(1, min(k, -(-max(-(-k // min(max(1048576 // (m * n), 1), 32)), 128) // 16) * 16))
     chunks = -(-k // chunk)
+    fitting = ROUTES.fitting(table, align_a, align_b)
+    launches: Launches = {}
     operands = (m + n) * k * 8
     stores = chunks * m * n * 8
-    stores_1 = m * n * 8
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 0: a long batch: a CTA per tile and chunk
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and stores <= 268435456
-        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 128) <= 2147483647
-    ):
+    for launch, kernel, bm, bk, c0, c1 in fitting.rows(F64) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bm)
+        ctas = tiles * chunks
+        if stores <= 268435456 and ctas <= 2147483647:
+            us = time(
+                kernel, "mma64", 2, sms, ctas, -(-chunk // bk), chunk * c0, tiles * k * c1,
+                operands, stores,
+            )
+            launches[launch] = us, kernel, ctas, {"workspace": stores}
+    stores1 = m * n * 8
+    ctas = -(-(m * n) // 128)
+    if "reduce" in fitting and stores <= 268435456 and ctas <= 2147483647:
         us = time(
-            "f64_tn_f64_64x64x16_f418fc", "mma64", 2, sms, tiles_64x64 * chunks, -(-chunk // 16),
-            chunk * 4096, tiles_64x64 * k * 1024, operands, stores,
+            "reduce_f64_128_7d934e", "fma64", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
+            stores1,
         )
-        us += time(
-            "reduce_f64_128_7d934e", "fma64", 8, sms, -(-(m * n) // 128), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            0, ("f64_tn_f64_64x64x16_f418fc", "reduce_f64_128_7d934e"),
-            (tiles_64x64 * chunks, -(-(m * n) // 128)), (stores,),
-        )
-        yield Candidate(us, choice)
+        launches["reduce"] = us, "reduce_f64_128_7d934e", ctas, {"workspace": stores}
     tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 1: a long batch: a CTA per tile and chunk
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and stores <= 268435456
-        and tiles_32x32 * chunks <= 2147483647 and -(-(m * n) // 128) <= 2147483647
-    ):
+    ctas = tiles_32x32 * chunks
+    if 2 in fitting and stores <= 268435456 and ctas <= 2147483647:
         us = time(
-            "f64_tn_f64_32x32x32_e2d506", "mma64", 2, sms, tiles_32x32 * chunks, -(-chunk // 32),
-            chunk * 1024, tiles_32x32 * k * 512, operands, stores,
+            "f64_tn_f64_32x32x32_828dd7", "fma64", 2, sms, ctas, -(-chunk // 32), chunk * 1024,
+            tiles_32x32 * k * 512, operands, stores,
         )
-        us += time(
-            "reduce_f64_128_7d934e", "fma64", 8, sms, -(-(m * n) // 128), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            1, ("f64_tn_f64_32x32x32_e2d506", "reduce_f64_128_7d934e"),
-            (tiles_32x32 * chunks, -(-(m * n) // 128)), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 2: a long batch: a CTA per tile and chunk
-    if (
-        stores <= 268435456 and tiles_32x32 * chunks <= 2147483647
-        and -(-(m * n) // 128) <= 2147483647
-    ):
-        us = time(
-            "f64_tn_f64_32x32x32_828dd7", "fma64", 2, sms, tiles_32x32 * chunks, -(-chunk // 32),
-            chunk * 1024, tiles_32x32 * k * 512, operands, stores,
-        )
-        us += time(
-            "reduce_f64_128_7d934e", "fma64", 8, sms, -(-(m * n) // 128), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            2, ("f64_tn_f64_32x32x32_828dd7", "reduce_f64_128_7d934e"),
-            (tiles_32x32 * chunks, -(-(m * n) // 128)), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 3: one chain
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647
-    ):
-        us = time(
-            "f64_tn_f64_16x32x32_a3d17c", "mma64", 2, sms, tiles_16x32, -(-k // 32), k * 512,
-            tiles_16x32 * k * 384, operands, stores_1,
-        )
-        yield Candidate(us, Choice(3, ("f64_tn_f64_16x32x32_a3d17c",), (tiles_16x32,), ()))
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 4: one chain
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "f64_tn_f64_128x128x16_8d71c9", "mma64", 1, sms, tiles_128x128, -(-k // 16), k * 16384,
-            tiles_128x128 * k * 2048, operands, stores_1,
-        )
-        yield Candidate(us, Choice(4, ("f64_tn_f64_128x128x16_8d71c9",), (tiles_128x128,), ()))
-    # 5: one chain
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_64x64 <= 2147483647
-    ):
-        us = time(
-            "f64_tn_f64_64x64x16_51aec3", "mma64", 3, sms, tiles_64x64, -(-k // 16), k * 4096,
-            tiles_64x64 * k * 1024, operands, stores_1,
-        )
-        yield Candidate(us, Choice(5, ("f64_tn_f64_64x64x16_51aec3",), (tiles_64x64,), ()))
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 6: one chain
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x64 <= 2147483647
-    ):
-        us = time(
-            "f64_tn_f64_32x64x32_68062b", "mma64", 2, sms, tiles_32x64, -(-k // 32), k * 2048,
-            tiles_32x64 * k * 768, operands, stores_1,
-        )
-        yield Candidate(us, Choice(6, ("f64_tn_f64_32x64x32_68062b",), (tiles_32x64,), ()))
-    # 7: one chain
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_32x32 <= 2147483647
-    ):
-        us = time(
-            "f64_tn_f64_32x32x32_1f1633", "mma64", 2, sms, tiles_32x32, -(-k // 32), k * 1024,
-            tiles_32x32 * k * 512, operands, stores_1,
-        )
-        yield Candidate(us, Choice(7, ("f64_tn_f64_32x32x32_1f1633",), (tiles_32x32,), ()))
-    # 8: operands off 16 bytes
-    if arch in SOME_0 and align_b >= 16 and chunks <= 1 and tiles_16x32 <= 2147483647:
-        us = time(
-            "f64_tn_f64_16x32x32_de508b", "mma64", 2, sms, tiles_16x32, -(-k // 32), k * 512,
-            tiles_16x32 * k * 384, operands, stores_1,
-        )
-        yield Candidate(us, Choice(8, ("f64_tn_f64_16x32x32_de508b",), (tiles_16x32,), ()))
-    # 9: operands off 16 bytes
-    if arch in SOME_0 and tiles_64x64 <= 2147483647:
-        us = time(
-            "f64_tn_f64_64x64x16_227970", "mma64", 2, sms, tiles_64x64, -(-k // 16), k * 4096,
-            tiles_64x64 * k * 1024, operands, stores_1,
-        )
-        yield Candidate(us, Choice(9, ("f64_tn_f64_64x64x16_227970",), (tiles_64x64,), ()))
-    # 10: operands off 16 bytes
-    if arch in SOME_0 and tiles_32x32 <= 2147483647:
-        us = time(
-            "f64_tn_f64_32x32x32_a9c6dd", "mma64", 2, sms, tiles_32x32, -(-k // 32), k * 1024,
-            tiles_32x32 * k * 512, operands, stores_1,
-        )
-        yield Candidate(us, Choice(10, ("f64_tn_f64_32x32x32_a9c6dd",), (tiles_32x32,), ()))
+        launches[2] = us, "f64_tn_f64_32x32x32_828dd7", ctas, {"workspace": stores}
+    for launch, kernel, slots, bm, bn, bk in fitting.rows(F641) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if chunks <= 1 and tiles <= 2147483647:
+            us = time(
+                kernel, "mma64", slots, sms, tiles, -(-k // bk), k * (bm * bn),
+                tiles * k * ((bm + bn) * 8), operands, stores1,
+            )
+            launches[launch] = us, kernel, tiles, {}
+    for launch, kernel, bm, bk, c0, c1 in fitting.rows(F642) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bm)
+        if tiles <= 2147483647:
+            us = time(
+                kernel, "mma64", 2, sms, tiles, -(-k // bk), k * c0, tiles * k * c1, operands,
+                stores1,
+            )
+            launches[launch] = us, kernel, tiles, {}
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 11: FMA units, one chain
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x64 <= 2147483647:
+    if 11 in fitting and chunks <= 1 and tiles_128x64 <= 2147483647:
         us = time(
             "f64_tn_f64_128x64x16_0d62c5", "fma64", 1, sms, tiles_128x64, -(-k // 16), k * 8192,
-            tiles_128x64 * k * 1536, operands, stores_1,
+            tiles_128x64 * k * 1536, operands, stores1,
         )
-        yield Candidate(us, Choice(11, ("f64_tn_f64_128x64x16_0d62c5",), (tiles_128x64,), ()))
+        launches[11] = us, "f64_tn_f64_128x64x16_0d62c5", tiles_128x64, {}
     tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 12: everything else: any size, alignment and plan
-    us = time(
-        "f64_tn_f64_64x32x16_5f41c9", "fma64", 3, sms, tiles_64x32, -(-k // 16), k * 2048,
-        tiles_64x32 * k * 768, operands, stores_1,
-    )
-    choice = Choice(12, ("f64_tn_f64_64x32x16_5f41c9",), (min(tiles_64x32, 2147483647),), ())
-    yield Candidate(us, choice)
+    if 12 in fitting:
+        us = time(
+            "f64_tn_f64_64x32x16_5f41c9", "fma64", 3, sms, tiles_64x32, -(-k // 16), k * 2048,
+            tiles_64x32 * k * 768, operands, stores1,
+        )
+        launches[12] = us, "f64_tn_f64_64x32x16_5f41c9", min(tiles_64x32, 2147483647), {}
+    yield from fitting.combined(launches)

@@ -1,917 +1,275 @@
 """Dispatch of TN batch half tc: products under the plan 'batch'.
 
-Generated from ptxgen.tiles.TABLES["TN", "batch", "half", "tc"]; do not edit.
-Regenerate: ptxgen generate
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
 
 from collections.abc import Iterator
 
-from ptxgen.dispatch.choice import Candidate, Choice, Time
+from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
 
 SOME_0 = frozenset(("sm_90",))
 SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+# ROUTES: route, least align_a, least align_b, launches
+ROUTES = Routes({
+    "tn_batch_half_tc": (
+        # a long reduction: a CTA per tile and chunk
+        (0, 16, 16, (0, "reduce")), (1, 16, 16, (1, "reduce")), (2, 16, 16, (2, "reduce")),
+        (3, 16, 16, (3, "reduce")), (4, 16, 16, (4, "reduce")), (5, 4, 4, (5, "reduce")),
+        (6, 0, 0, (6, "reduce")),
+        # A off 16 bytes: copied first
+        (7, 0, 16, ("realign_a", 0, "reduce")),
+        # A and B off 16 bytes: copied first
+        (8, 0, 0, ("realign_ab", 0, "reduce")),
+        # A off 16 bytes: copied first
+        (9, 0, 16, ("realign_a", 1, "reduce")),
+        # A and B off 16 bytes: copied first
+        (10, 0, 0, ("realign_ab", 1, "reduce")),
+        # A off 16 bytes: copied first
+        (11, 0, 16, ("realign_a", 2, "reduce")),
+        # A and B off 16 bytes: copied first
+        (12, 0, 0, ("realign_ab", 2, "reduce")),
+        # few rows: the weight streams once
+        (13, 16, 16, (13,)), (14, 16, 16, (14,)), (15, 16, 16, (15,)), (16, 16, 16, (16,)),
+        (17, 16, 16, (17,)), (18, 16, 16, (18,)),
+        # many rows, by wgmma
+        (19, 16, 16, (19,)), (20, 16, 16, (20,)), (21, 16, 16, (21,)), (22, 16, 16, (22,)),
+        (23, 16, 16, (23,)), (24, 16, 16, (24,)), (25, 16, 16, (25,)), (26, 16, 16, (26,)),
+        (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)), (30, 16, 16, (30,)),
+        (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)), (34, 16, 16, (34,)),
+        (35, 16, 16, (35,)),
+        # many rows, by mma
+        (36, 16, 16, (36,)), (37, 16, 16, (37,)),
+        # A off 16 bytes: copied first
+        (38, 0, 16, ("realign_a", 19)),
+        # A and B off 16 bytes: copied first
+        (39, 0, 0, ("realign_ab", 19)),
+        # A off 16 bytes: copied first
+        (40, 0, 16, ("realign_a", 27)),
+        # A and B off 16 bytes: copied first
+        (41, 0, 0, ("realign_ab", 27)),
+        # A off 16 bytes: copied first
+        (42, 0, 16, ("realign_a", 33)),
+        # A and B off 16 bytes: copied first
+        (43, 0, 0, ("realign_ab", 33)), (44, 0, 0, ("realign_ab", 37)),
+        # operands off 16 bytes
+        (45, 4, 16, (45,)), (46, 4, 4, (46,)), (47, 0, 0, (47,)),
+        # everything else: any size, alignment and plan
+        (48, 0, 0, (48,)),
+    ),
+})
+# WGMMA: launch, kernel, bm
+WGMMA = {
+    "tn_batch_half_tc": (
+        (0, "wgmma_tn_bf16_192x192x64_c93747", 192),
+        (1, "wgmma_tn_bf16_128x128x64_6d9ab7", 128),
+        (2, "wgmma_tn_bf16_64x64x64_151bd5", 64),
+    ),
+}
+# MMA: launch, kernel, slots, bm, bn, bk
+MMA = {
+    "tn_batch_half_tc": (
+        (3, "mma_tn_bf16_64x64x128_e2c752", 2, 64, 64, 128),
+        (4, "mma_tn_bf16_128x128x64_f6b43c", 2, 128, 128, 64),
+        (5, "mma_tn_bf16_64x32x64_35eed5", 4, 64, 32, 64),
+        (6, "mma_tn_bf16_64x64x32_1dbb01", 4, 64, 64, 32),
+    ),
+}
+# MMA1: launch, kernel, c0, bm, bn, bk
+MMA1 = {
+    "tn_batch_half_tc": (
+        (13, "mma_tn_bf16_8x64x128_b577d1", 64, 8, 64, 128),
+        (17, "mma_tn_bf16_32x64x128_272387", 128, 32, 64, 128),
+        (18, "mma_tn_bf16_64x128x64_4765ee", 64, 64, 128, 64),
+    ),
+}
+# MMA2: launch, kernel, slots, c0, bm, bn, bk
+MMA2 = {
+    "tn_batch_half_tc": (
+        (14, "mma_tn_bf16_8x32x128_7c493a", 1, 128, 8, 32, 128),
+        (15, "mma_tn_bf16_16x32x128_967392", 1, 128, 16, 32, 128),
+        (16, "mma_tn_bf16_32x32x128_e84b71", 1, 128, 32, 32, 128),
+        (36, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
+        (45, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
+        (46, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
+        (47, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
+    ),
+}
+# WGMMA1: launch, kernel, bm, bn
+WGMMA1 = {
+    "tn_batch_half_tc": (
+        (19, "wgmma_tn_bf16_128x256x64_db9343", 128, 256),
+        (22, "wgmma_tn_bf16_192x192x64_747206", 192, 192),
+        (23, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
+        (25, "wgmma_tn_bf16_128x224x64_d31d43", 128, 224),
+        (29, "wgmma_tn_bf16_64x256x64_91a39b", 64, 256),
+    ),
+}
+# WGMMA2: launch, kernel, bm, bn, c0
+WGMMA2 = {
+    "tn_batch_half_tc": (
+        (20, "wgmma_tn_bf16_128x256x64_d699cb", 256, 256, 32768),
+        (21, "wgmma_tn_bf16_128x192x64_23ffeb", 256, 192, 24576),
+        (24, "wgmma_tn_bf16_192x128x64_534c0d", 192, 256, 24576),
+    ),
+}
+# WGMMA3: launch, kernel, bk, bm, bn
+WGMMA3 = {
+    "tn_batch_half_tc": (
+        (26, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
+        (27, "wgmma_tn_bf16_128x128x64_64c3c2", 64, 128, 128),
+        (28, "wgmma_tn_bf16_128x112x64_bcc2a2", 64, 128, 112),
+        (30, "wgmma_tn_bf16_128x64x64_0c609c", 64, 128, 64),
+        (31, "wgmma_tn_bf16_64x128x64_cc0e14", 64, 64, 128),
+        (33, "wgmma_tn_bf16_64x64x64_c86b5d", 64, 64, 64),
+        (34, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
+        (35, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
+    ),
+}
 
 
 def candidates(
-    arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time
+    table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time,
 ) -> Iterator[Candidate]:
     """What can serve a problem, with predicted times."""
     chunk_part_1 = -(-k // min(max(4718592 // (m * n), 1), 16))
     chunk = max(1, min(k, -(-max(chunk_part_1, min(max(m * n // 32, 512), 4096)) // 64) * 64))
     chunks = -(-k // chunk)
+    fitting = ROUTES.fitting(table, align_a, align_b)
+    launches: Launches = {}
     operands = (m + n) * k * 2
     stores = chunks * m * n * 4
-    stores_1 = m * n * 2
-    tiles_192x192 = -(-m // 192) * -(-n // 192)
-    # 0: a long reduction: a CTA per tile and chunk
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-    ):
+    for launch, kernel, bm in fitting.rows(WGMMA) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bm)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
+            and m + bm <= 2147483647 and n + bm <= 2147483647 and k + 64 <= 2147483647
+            and tiles * chunks + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // 64), chunk * (bm * bm),
+                tiles * k * ((bm + bm) * 2 + (min(m % 16, 1) * bm + min(n % 16, 1) * bm) * 6),
+                operands, stores,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
+    stores1 = m * n * 2
+    ctas = -(-(m * n) // 512)
+    if "reduce" in fitting and stores <= 268435456 and ctas <= 2147483647:
         us = time(
-            "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
-            stores,
+            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
+            stores1,
         )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            0, ("wgmma_tn_bf16_192x192x64_c93747", "reduce_bf16_128x4_9cc9ba"),
-            (min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 1: a long reduction: a CTA per tile and chunk
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
-            stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            1, ("wgmma_tn_bf16_128x128x64_6d9ab7", "reduce_bf16_128x4_9cc9ba"),
-            (min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_64x64 = -(-m // 64) * -(-n // 64)
-    # 2: a long reduction: a CTA per tile and chunk
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
-            operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            2, ("wgmma_tn_bf16_64x64x64_151bd5", "reduce_bf16_128x4_9cc9ba"),
-            (min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 3: a long reduction: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and stores <= 268435456
-        and tiles_64x64 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_64x64x128_e2c752", "mma", 2, sms, tiles_64x64 * chunks, -(-chunk // 128),
-            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
-            operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            3, ("mma_tn_bf16_64x64x128_e2c752", "reduce_bf16_128x4_9cc9ba"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 4: a long reduction: a CTA per tile and chunk
-    if (
-        align_a >= 16 and align_b >= 16 and stores <= 268435456
-        and tiles_128x128 * chunks <= 2147483647 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_128x128x64_f6b43c", "mma", 2, sms, tiles_128x128 * chunks, -(-chunk // 64),
-            chunk * 16384,
-            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
-            stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            4, ("mma_tn_bf16_128x128x64_f6b43c", "reduce_bf16_128x4_9cc9ba"),
-            (tiles_128x128 * chunks, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    tiles_64x32 = -(-m // 64) * -(-n // 32)
-    # 5: a long reduction: a CTA per tile and chunk
-    if (
-        align_a >= 4 and align_b >= 4 and stores <= 268435456 and tiles_64x32 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_64x32x64_35eed5", "mma", 4, sms, tiles_64x32 * chunks, -(-chunk // 64),
-            chunk * 2048, tiles_64x32 * k * (192 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 32) * 6),
-            operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            5, ("mma_tn_bf16_64x32x64_35eed5", "reduce_bf16_128x4_9cc9ba"),
-            (tiles_64x32 * chunks, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    # 6: a long reduction: a CTA per tile and chunk
-    if (
-        stores <= 268435456 and tiles_64x64 * chunks <= 2147483647
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_64x64x32_1dbb01", "mma", 4, sms, tiles_64x64 * chunks, -(-chunk // 32),
-            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
-            operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            6, ("mma_tn_bf16_64x64x32_1dbb01", "reduce_bf16_128x4_9cc9ba"),
-            (tiles_64x64 * chunks, -(-(m * n) // 512)), (stores,),
-        )
-        yield Candidate(us, choice)
-    operands_1 = 0 + k * -(-m // 8) * 16
+        launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores}
+    for launch, kernel, slots, bm, bn, bk in fitting.rows(MMA):
+        tiles = -(-m // bm) * -(-n // bn)
+        ctas = tiles * chunks
+        if stores <= 268435456 and ctas <= 2147483647:
+            us = time(
+                kernel, "mma", slots, sms, ctas, -(-chunk // bk), chunk * (bm * bn),
+                tiles * k * ((bm + bn) * 2 + (min(m % 16, 1) * bm + min(n % 16, 1) * bn) * 6),
+                operands, stores,
+            )
+            launches[launch] = us, kernel, ctas, {"workspace": stores}
+    operands1 = 0 + k * -(-m // 8) * 16
     pieces_k_m8 = k * -(-m // 8)
-    # 7: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores <= 268435456 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_192x192 * chunks + sms <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-    ):
+    ctas = -(-pieces_k_m8 // 512)
+    if "realign_a" in fitting and pieces_k_m8 * 16 <= 1073741824:
         us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
+            "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands1, operands1, operands1,
         )
-        us += time(
-            "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
-            stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            7,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_192x192x64_c93747", "reduce_bf16_128x4_9cc9ba"),
-            (-(-pieces_k_m8 // 512), min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512)),
-            (pieces_k_m8 * 16, stores),
-        )
-        yield Candidate(us, choice)
-    operands_2 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
+        launches["realign_a"] = us, "realign_b16x1_7953b4", ctas, {"a_realigned": pieces_k_m8 * 16}
+    operands2 = 0 + k * -(-m // 8) * 16 + k * -(-n // 8) * 16
     pieces_k_n8 = k * -(-n // 8)
-    # 8: A and B off 16 bytes: copied first
+    ctas = -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512)
     if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
-        and (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
-        and m + 192 <= 2147483647 and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x192 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
+        "realign_ab" in fitting and pieces_k_m8 * 16 <= 1073741824
+        and pieces_k_n8 * 16 <= 1073741824
     ):
         us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_2, operands_2, operands_2,
+            "realign_b16x2_d789c8", "fma", 8, sms, ctas, 1, 0, operands2, operands2, operands2,
         )
-        us += time(
-            "wgmma_tn_bf16_192x192x64_c93747", "wgmma", 1, sms, tiles_192x192 * chunks,
-            -(-chunk // 64), chunk * 36864,
-            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
-            stores,
+        launches["realign_ab"] = (
+            us, "realign_b16x2_d789c8", ctas,
+            {"a_realigned": pieces_k_m8 * 16, "b_realigned": pieces_k_n8 * 16},
         )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            8,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_192x192x64_c93747", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                min(tiles_192x192 * chunks, sms) * 1, -(-(m * n) // 512),
-            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores),
-        )
-        yield Candidate(us, choice)
-    # 9: A off 16 bytes: copied first
+    for launch, kernel, c0, bm, bn, bk in fitting.rows(MMA1) if arch in SOME_1 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (chunk % c0 == 0 or chunks <= 1) and tiles <= 2147483647:
+            us = time(
+                kernel, "mma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
+                tiles * k * ((bm + bn) * 2 + (min(m % 16, 1) * bm + min(n % 16, 1) * bn) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, tiles, {}
+    for launch, kernel, slots, c0, bm, bn, bk in fitting.rows(MMA2):
+        tiles = -(-m // bm) * -(-n // bn)
+        if (chunk % c0 == 0 or chunks <= 1) and tiles <= 2147483647:
+            us = time(
+                kernel, "mma", slots, sms, tiles, -(-k // bk), k * (bm * bn),
+                tiles * k * ((bm + bn) * 2 + (min(m % 16, 1) * bm + min(n % 16, 1) * bn) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, tiles, {}
+    for launch, kernel, bm, bn in fitting.rows(WGMMA1) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            chunks <= 1 and sms >= 1 and m + bm <= 2147483647 and n + bn <= 2147483647
+            and k + 64 <= 2147483647 and tiles + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-k // 64), k * (bm * bn),
+                tiles * k * ((bm + bn) * 2 + (min(m % 16, 1) * bm + min(n % 16, 1) * bn) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    for launch, kernel, bm, bn, c0 in fitting.rows(WGMMA2) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            chunks <= 1 and sms >= 2 and m + bm <= 2147483647 and n + bn <= 2147483647
+            and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * c0,
+                tiles * k * ((bm + bn) * 2 + (min(m % 16, 1) * bm + min(n % 16, 1) * bn) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
+    for launch, kernel, bk, bm, bn in fitting.rows(WGMMA3) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunk % bk == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + bk <= 2147483647 and tiles + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
+                tiles * k * ((bm + bn) * 2 + (min(m % 16, 1) * bm + min(n % 16, 1) * bn) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    tiles_128x128 = -(-m // 128) * -(-n // 128)
     if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores <= 268435456 and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_128x128 * chunks + sms <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
-            stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            9,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_6d9ab7", "reduce_bf16_128x4_9cc9ba"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512)),
-            (pieces_k_m8 * 16, stores),
-        )
-        yield Candidate(us, choice)
-    # 10: A and B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
-        and (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_2, operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x128x64_6d9ab7", "wgmma", 1, sms, tiles_128x128 * chunks,
-            -(-chunk // 64), chunk * 16384,
-            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
-            stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            10,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_6d9ab7", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-                min(tiles_128x128 * chunks, sms) * 1, -(-(m * n) // 512),
-            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores),
-        )
-        yield Candidate(us, choice)
-    # 11: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and stores <= 268435456 and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647
-        and k + 64 <= 2147483647 and tiles_64x64 * chunks + sms <= 4294967295
-        and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
-            operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            11,
-            ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_151bd5", "reduce_bf16_128x4_9cc9ba"),
-            (-(-pieces_k_m8 // 512), min(tiles_64x64 * chunks, sms) * 1, -(-(m * n) // 512)),
-            (pieces_k_m8 * 16, stores),
-        )
-        yield Candidate(us, choice)
-    # 12: A and B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
-        and (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 * chunks + sms <= 4294967295 and -(-(m * n) // 512) <= 2147483647
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_2, operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_64x64x64_151bd5", "wgmma", 1, sms, tiles_64x64 * chunks, -(-chunk // 64),
-            chunk * 4096, tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6),
-            operands, stores,
-        )
-        us += time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, -(-(m * n) // 512), -(-chunks // 8), 0,
-            stores, stores, stores_1,
-        )
-        choice = Choice(
-            12,
-            ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_151bd5", "reduce_bf16_128x4_9cc9ba"),
-            (
-                -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64 * chunks, sms) * 1,
-                -(-(m * n) // 512),
-            ), (pieces_k_m8 * 16, pieces_k_n8 * 16, stores),
-        )
-        yield Candidate(us, choice)
-    tiles_8x64 = -(-m // 8) * -(-n // 64)
-    # 13: few rows: the weight streams once
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and tiles_8x64 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_8x64x128_b577d1", "mma", 1, sms, tiles_8x64, -(-k // 128), k * 512,
-            tiles_8x64 * k * (144 + (min(m % 16, 1) * 8 + min(n % 16, 1) * 64) * 6), operands,
-            stores_1,
-        )
-        yield Candidate(us, Choice(13, ("mma_tn_bf16_8x64x128_b577d1",), (tiles_8x64,), ()))
-    tiles_8x32 = -(-m // 8) * -(-n // 32)
-    # 14: few rows: the weight streams once
-    if (
-        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
-        and tiles_8x32 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_8x32x128_7c493a", "mma", 1, sms, tiles_8x32, -(-k // 128), k * 256,
-            tiles_8x32 * k * (80 + (min(m % 16, 1) * 8 + min(n % 16, 1) * 32) * 6), operands,
-            stores_1,
-        )
-        yield Candidate(us, Choice(14, ("mma_tn_bf16_8x32x128_7c493a",), (tiles_8x32,), ()))
-    tiles_16x32 = -(-m // 16) * -(-n // 32)
-    # 15: few rows: the weight streams once
-    if (
-        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
-        and tiles_16x32 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_16x32x128_967392", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + (min(m % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
-            stores_1,
-        )
-        yield Candidate(us, Choice(15, ("mma_tn_bf16_16x32x128_967392",), (tiles_16x32,), ()))
-    tiles_32x32 = -(-m // 32) * -(-n // 32)
-    # 16: few rows: the weight streams once
-    if (
-        align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
-        and tiles_32x32 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_32x32x128_e84b71", "mma", 1, sms, tiles_32x32, -(-k // 128), k * 1024,
-            tiles_32x32 * k * (128 + (min(m % 16, 1) * 32 + min(n % 16, 1) * 32) * 6), operands,
-            stores_1,
-        )
-        yield Candidate(us, Choice(16, ("mma_tn_bf16_32x32x128_e84b71",), (tiles_32x32,), ()))
-    tiles_32x64 = -(-m // 32) * -(-n // 64)
-    # 17: few rows: the weight streams once
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
-        and tiles_32x64 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_32x64x128_272387", "mma", 1, sms, tiles_32x64, -(-k // 128), k * 2048,
-            tiles_32x64 * k * (192 + (min(m % 16, 1) * 32 + min(n % 16, 1) * 64) * 6), operands,
-            stores_1,
-        )
-        yield Candidate(us, Choice(17, ("mma_tn_bf16_32x64x128_272387",), (tiles_32x64,), ()))
-    tiles_64x128 = -(-m // 64) * -(-n // 128)
-    # 18: few rows: the weight streams once
-    if (
-        arch in SOME_1
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and tiles_64x128 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_64x128x64_4765ee", "mma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 128) * 6), operands,
-            stores_1,
-        )
-        yield Candidate(us, Choice(18, ("mma_tn_bf16_64x128x64_4765ee",), (tiles_64x128,), ()))
-    tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 19: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768,
-            tiles_128x256 * k * (768 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            19, ("wgmma_tn_bf16_128x256x64_db9343",), (min(tiles_128x256, sms) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_256x256 = -(-m // 256) * -(-n // 256)
-    # 20: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 256 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_256x256 + sms // 2 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x256x64_d699cb", "wgmma", 1, sms, tiles_256x256 * 2, -(-k // 64),
-            k * 32768,
-            tiles_256x256 * k * (1024 + (min(m % 16, 1) * 256 + min(n % 16, 1) * 256) * 6),
-            operands, stores_1,
-        )
-        choice = Choice(
-            20, ("wgmma_tn_bf16_128x256x64_d699cb",), (min(tiles_256x256, sms // 2) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_256x192 = -(-m // 256) * -(-n // 192)
-    # 21: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 256 <= 2147483647
-        and n + 192 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_256x192 + sms // 2 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x192x64_23ffeb", "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64),
-            k * 24576,
-            tiles_256x192 * k * (896 + (min(m % 16, 1) * 256 + min(n % 16, 1) * 192) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            21, ("wgmma_tn_bf16_128x192x64_23ffeb",), (min(tiles_256x192, sms // 2) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 22: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 192 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_192x192x64_747206", "wgmma", 1, sms, tiles_192x192, -(-k // 64),
-            k * 36864,
-            tiles_192x192 * k * (768 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 192) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            22, ("wgmma_tn_bf16_192x192x64_747206",), (min(tiles_192x192, sms) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_192x128 = -(-m // 192) * -(-n // 128)
-    # 23: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 192 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_192x128 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_192x128x64_7cc8a1", "wgmma", 1, sms, tiles_192x128, -(-k // 64),
-            k * 24576,
-            tiles_192x128 * k * (640 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 128) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            23, ("wgmma_tn_bf16_192x128x64_7cc8a1",), (min(tiles_192x128, sms) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_192x256 = -(-m // 192) * -(-n // 256)
-    # 24: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 2 and m + 192 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_192x256 + sms // 2 <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_192x128x64_534c0d", "wgmma", 1, sms, tiles_192x256 * 2, -(-k // 64),
-            k * 24576,
-            tiles_192x256 * k * (896 + (min(m % 16, 1) * 192 + min(n % 16, 1) * 256) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            24, ("wgmma_tn_bf16_192x128x64_534c0d",), (min(tiles_192x256, sms // 2) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x224 = -(-m // 128) * -(-n // 224)
-    # 25: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
-        and n + 224 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x224 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x224x64_d31d43", "wgmma", 1, sms, tiles_128x224, -(-k // 64),
-            k * 28672,
-            tiles_128x224 * k * (704 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 224) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            25, ("wgmma_tn_bf16_128x224x64_d31d43",), (min(tiles_128x224, sms) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x176 = -(-m // 128) * -(-n // 176)
-    # 26: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 128 <= 2147483647 and n + 176 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x176 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x176x64_7a44c4", "wgmma", 1, sms, tiles_128x176, -(-k // 64),
-            k * 22528,
-            tiles_128x176 * k * (608 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 176) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            26, ("wgmma_tn_bf16_128x176x64_7a44c4",), (min(tiles_128x176, sms) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    # 27: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384,
-            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            27, ("wgmma_tn_bf16_128x128x64_64c3c2",), (min(tiles_128x128, sms) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_128x112 = -(-m // 128) * -(-n // 112)
-    # 28: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 128 <= 2147483647 and n + 112 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x112 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x112x64_bcc2a2", "wgmma", 1, sms, tiles_128x112, -(-k // 64),
-            k * 14336,
-            tiles_128x112 * k * (480 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 112) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            28, ("wgmma_tn_bf16_128x112x64_bcc2a2",), (min(tiles_128x112, sms) * 1,), (),
-        )
-        yield Candidate(us, choice)
-    tiles_64x256 = -(-m // 64) * -(-n // 256)
-    # 29: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
-        and n + 256 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x256 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_64x256x64_91a39b", "wgmma", 1, sms, tiles_64x256, -(-k // 64), k * 16384,
-            tiles_64x256 * k * (640 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 256) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(29, ("wgmma_tn_bf16_64x256x64_91a39b",), (min(tiles_64x256, sms) * 1,), ())
-        yield Candidate(us, choice)
-    tiles_128x64 = -(-m // 128) * -(-n // 64)
-    # 30: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 128 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x64 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_128x64x64_0c609c", "wgmma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,
-            tiles_128x64 * k * (384 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 64) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(30, ("wgmma_tn_bf16_128x64x64_0c609c",), (min(tiles_128x64, sms) * 1,), ())
-        yield Candidate(us, choice)
-    # 31: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 64 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x128 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_64x128x64_cc0e14", "wgmma", 1, sms, tiles_64x128, -(-k // 64), k * 8192,
-            tiles_64x128 * k * (384 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 128) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(31, ("wgmma_tn_bf16_64x128x64_cc0e14",), (min(tiles_64x128, sms) * 1,), ())
-        yield Candidate(us, choice)
-    # 32: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
+        arch in SOME_0 and 32 in fitting and (chunk % 64 == 0 or chunks <= 1) and sms >= 2
         and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
         and tiles_128x128 + sms // 2 <= 4294967295
     ):
         us = time(
             "wgmma_tn_bf16_64x128x64_bf5324", "wgmma", 1, sms, tiles_128x128 * 2, -(-k // 64),
             k * 8192, tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6),
-            operands, stores_1,
+            operands, stores1,
         )
-        choice = Choice(
-            32, ("wgmma_tn_bf16_64x128x64_bf5324",), (min(tiles_128x128, sms // 2) * 2,), (),
-        )
-        yield Candidate(us, choice)
-    # 33: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
-        and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(33, ("wgmma_tn_bf16_64x64x64_c86b5d",), (min(tiles_64x64, sms) * 1,), ())
-        yield Candidate(us, choice)
-    # 34: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
-        and m + 64 <= 2147483647 and n + 32 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x32 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_64x32x128_01ed5d", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
-            tiles_64x32 * k * (192 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 32) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(34, ("wgmma_tn_bf16_64x32x128_01ed5d",), (min(tiles_64x32, sms) * 1,), ())
-        yield Candidate(us, choice)
-    tiles_64x16 = -(-m // 64) * -(-n // 16)
-    # 35: many rows, by wgmma
-    if (
-        arch in SOME_0
-        and align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
-        and m + 64 <= 2147483647 and n + 16 <= 2147483647 and k + 128 <= 2147483647
-        and tiles_64x16 + sms <= 4294967295
-    ):
-        us = time(
-            "wgmma_tn_bf16_64x16x128_551c14", "wgmma", 1, sms, tiles_64x16, -(-k // 128), k * 1024,
-            tiles_64x16 * k * (160 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 16) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(35, ("wgmma_tn_bf16_64x16x128_551c14",), (min(tiles_64x16, sms) * 1,), ())
-        yield Candidate(us, choice)
-    # 36: many rows, by mma
-    if (
-        align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and tiles_64x64 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_64x64x64_f7c4fc", "mma", 3, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
-            stores_1,
-        )
-        yield Candidate(us, Choice(36, ("mma_tn_bf16_64x64x64_f7c4fc",), (tiles_64x64,), ()))
-    # 37: many rows, by mma
-    if align_a >= 16 and align_b >= 16 and chunks <= 1 and tiles_128x128 <= 2147483647:
+        launches[32] = us, "wgmma_tn_bf16_64x128x64_bf5324", min(tiles_128x128, sms // 2) * 2, {}
+    if 37 in fitting and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
             "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
-            stores_1,
+            stores1,
         )
-        yield Candidate(us, Choice(37, ("mma_tn_bf16_128x128x64_0ec456",), (tiles_128x128,), ()))
-    # 38: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and chunks <= 1 and sms >= 1
-        and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768,
-            tiles_128x256 * k * (768 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            38, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x256x64_db9343"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x256, sms) * 1), (pieces_k_m8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 39: A and B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
-        and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x256 + sms <= 4294967295
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_2, operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x256x64_db9343", "wgmma", 1, sms, tiles_128x256, -(-k // 64),
-            k * 32768,
-            tiles_128x256 * k * (768 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 256) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            39, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x256x64_db9343"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x256, sms) * 1),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-        )
-        yield Candidate(us, choice)
-    # 40: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and sms >= 1 and m + 128 <= 2147483647 and n + 128 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_128x128 + sms <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384,
-            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            40, ("realign_b16x1_7953b4", "wgmma_tn_bf16_128x128x64_64c3c2"),
-            (-(-pieces_k_m8 // 512), min(tiles_128x128, sms) * 1), (pieces_k_m8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 41: A and B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
-        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 128 <= 2147483647
-        and n + 128 <= 2147483647 and k + 64 <= 2147483647 and tiles_128x128 + sms <= 4294967295
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_2, operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_128x128x64_64c3c2", "wgmma", 1, sms, tiles_128x128, -(-k // 64),
-            k * 16384,
-            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            41, ("realign_b16x2_d789c8", "wgmma_tn_bf16_128x128x64_64c3c2"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_128x128, sms) * 1),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-        )
-        yield Candidate(us, choice)
-    # 42: A off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1)
-        and sms >= 1 and m + 64 <= 2147483647 and n + 64 <= 2147483647 and k + 64 <= 2147483647
-        and tiles_64x64 + sms <= 4294967295
-    ):
-        us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, -(-pieces_k_m8 // 512), 1, 0, operands_1,
-            operands_1, operands_1,
-        )
-        us += time(
-            "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            42, ("realign_b16x1_7953b4", "wgmma_tn_bf16_64x64x64_c86b5d"),
-            (-(-pieces_k_m8 // 512), min(tiles_64x64, sms) * 1), (pieces_k_m8 * 16,),
-        )
-        yield Candidate(us, choice)
-    # 43: A and B off 16 bytes: copied first
-    if (
-        arch in SOME_0
-        and pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824
-        and (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + 64 <= 2147483647
-        and n + 64 <= 2147483647 and k + 64 <= 2147483647 and tiles_64x64 + sms <= 4294967295
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_2, operands_2, operands_2,
-        )
-        us += time(
-            "wgmma_tn_bf16_64x64x64_c86b5d", "wgmma", 1, sms, tiles_64x64, -(-k // 64), k * 4096,
-            tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            43, ("realign_b16x2_d789c8", "wgmma_tn_bf16_64x64x64_c86b5d"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), min(tiles_64x64, sms) * 1),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-        )
-        yield Candidate(us, choice)
-    # 44: A and B off 16 bytes: copied first
-    if (
-        pieces_k_m8 * 16 <= 1073741824 and pieces_k_n8 * 16 <= 1073741824 and chunks <= 1
-        and tiles_128x128 <= 2147483647
-    ):
-        us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, -(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512),
-            1, 0, operands_2, operands_2, operands_2,
-        )
-        us += time(
-            "mma_tn_bf16_128x128x64_0ec456", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
-            tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6), operands,
-            stores_1,
-        )
-        choice = Choice(
-            44, ("realign_b16x2_d789c8", "mma_tn_bf16_128x128x64_0ec456"),
-            (-(-pieces_k_m8 // 512) + -(-pieces_k_n8 // 512), tiles_128x128),
-            (pieces_k_m8 * 16, pieces_k_n8 * 16),
-        )
-        yield Candidate(us, choice)
-    # 45: operands off 16 bytes
-    if (
-        align_a >= 4 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
-        and tiles_8x32 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_8x32x256_9756ff", "mma", 1, sms, tiles_8x32, -(-k // 256), k * 256,
-            tiles_8x32 * k * (80 + (min(m % 16, 1) * 8 + min(n % 16, 1) * 32) * 6), operands,
-            stores_1,
-        )
-        yield Candidate(us, Choice(45, ("mma_tn_bf16_8x32x256_9756ff",), (tiles_8x32,), ()))
-    # 46: operands off 16 bytes
-    if (
-        align_a >= 4 and align_b >= 4 and (chunk % 128 == 0 or chunks <= 1)
-        and tiles_16x32 <= 2147483647
-    ):
-        us = time(
-            "mma_tn_bf16_16x32x128_c2d4c1", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + (min(m % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
-            stores_1,
-        )
-        yield Candidate(us, Choice(46, ("mma_tn_bf16_16x32x128_c2d4c1",), (tiles_16x32,), ()))
-    # 47: operands off 16 bytes
-    if (chunk % 128 == 0 or chunks <= 1) and tiles_16x32 <= 2147483647:
-        us = time(
-            "mma_tn_bf16_16x32x128_2dc9f7", "mma", 1, sms, tiles_16x32, -(-k // 128), k * 512,
-            tiles_16x32 * k * (96 + (min(m % 16, 1) * 16 + min(n % 16, 1) * 32) * 6), operands,
-            stores_1,
-        )
-        yield Candidate(us, Choice(47, ("mma_tn_bf16_16x32x128_2dc9f7",), (tiles_16x32,), ()))
-    # 48: everything else: any size, alignment and plan
-    if chunk % 32 == 0 or chunks <= 1:
+        launches[37] = us, "mma_tn_bf16_128x128x64_0ec456", tiles_128x128, {}
+    tiles_64x64 = -(-m // 64) * -(-n // 64)
+    if 48 in fitting and (chunk % 32 == 0 or chunks <= 1):
         us = time(
             "mma_tn_bf16_64x64x32_0acf03", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands,
-            stores_1,
+            stores1,
         )
-        choice = Choice(48, ("mma_tn_bf16_64x64x32_0acf03",), (min(tiles_64x64, 2147483647),), ())
-        yield Candidate(us, choice)
+        launches[48] = us, "mma_tn_bf16_64x64x32_0acf03", min(tiles_64x64, 2147483647), {}
+    yield from fitting.combined(launches)

@@ -102,7 +102,7 @@ class Tuning:
         ``count``: how many such problems one launch does: what all CTAs do is done so often.
         """
         quantities = self.terms(
-            *(unit, slots, sms, ctas, steps, products, loads, operands, stores), count=count
+            unit, slots, sms, ctas, steps, products, loads, operands, stores, count=count
         )
         total = sum(map(float.__mul__, self.kernels.get(kernel, UNKNOWN), quantities))
         return max(total, self.least(quantities)) + TIE * total
@@ -111,8 +111,8 @@ class Tuning:
         """What a kernel takes at least, µs, on a GPU whose constants are another's."""
         if not self.scaled:
             return 0.0
-        named = dict(zip(TERMS, quantities, strict=True))
-        return max(named["memory"] + named["stores"], named["products"])
+        _, _, _, products, memory, _, _, stores = quantities
+        return max(memory + stores, products)
 
     def terms(
         self,
@@ -132,7 +132,7 @@ class Tuning:
         rates = self.rates
         cycles = 1e3 * rates.clock  # a µs
         # Of a batch, L2 holds the operands of those problems that have a CTA at a time.
-        together = min(max(slots * sms / ctas, 1.0), count)
+        together = 1.0 if count == 1 else min(max(slots * sms / ctas, 1.0), count)
         fits = min(_L2_USED * rates.l2 / max(operands * together, 1), 1.0)
         ctas, loads = ctas * count, loads * count
         operands, stores = operands * count, stores * count

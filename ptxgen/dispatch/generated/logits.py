@@ -1,0 +1,27 @@
+"""Dispatch of logits segments, logits segments capped, logits gradient, logits gradient capped:
+logits.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+# LOGITS: kernel
+LOGITS = {
+    "logits_segments": ("logits_segments_bf16_2eed59",),
+    "logits_segments_capped": ("logits_segments_capped_bf16_7dd91e",),
+    "logits_gradient": ("logits_gradient_bf16_46cd31",),
+    "logits_gradient_capped": ("logits_gradient_capped_bf16_e90a3b",),
+}
+
+
+def candidates(
+    table: str, arch: str, rows: int, cols: int, sms: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    segments = -(-cols // 256)
+    # 0: warps walk over runs of segments
+    for kernel in LOGITS[table]:
+        yield Candidate(0.0, Choice(0, (kernel,), (-(-segments // 16) * min(rows, 2048),), ()))

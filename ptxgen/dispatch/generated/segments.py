@@ -1,0 +1,60 @@
+"""Dispatch of segments NT, segments NT capped, segments NN, segments NN capped: products under the
+plan 'rows'.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
+
+SOME_0 = frozenset(("sm_90",))
+# ROUTES: route, least align_a, least align_b, launches
+ROUTES = Routes({
+    "segments_nt": (
+        # no logit reaches memory
+        (0, 16, 16, (0,)),
+    ),
+})
+ROUTES["segments_nt_capped"] = ROUTES["segments_nt"]
+ROUTES["segments_nn"] = ROUTES["segments_nt"]
+ROUTES["segments_nn_capped"] = ROUTES["segments_nt"]
+# WGMMA_SEGMENTS: kernel
+WGMMA_SEGMENTS = {
+    "segments_nt": ("wgmma_segments_nt_bf16_128x256x64_5c648b",),
+    "segments_nt_capped": ("wgmma_segments_capped_nt_bf16_128x256x64_c92f7d",),
+    "segments_nn": ("wgmma_segments_nn_bf16_128x256x64_c60fc7",),
+    "segments_nn_capped": ("wgmma_segments_capped_nn_bf16_128x256x64_29fcb4",),
+}
+
+
+def candidates(
+    table: str, arch: str, m: int, n: int, k: int, sms: int, align_a: int, align_b: int, time: Time,
+) -> Iterator[Candidate]:
+    """What can serve a problem, with predicted times."""
+    u = {
+        "segments_nt": k,
+        "segments_nt_capped": k,
+        "segments_nn": n,
+        "segments_nn_capped": n,
+    }[table]
+    chunk_part_1 = -(-min(-(-k // 8), 2048) // 128) * 128
+    chunk = max(1, min(k, chunk_part_1 if n <= 2048 and max(6 * n, 4096) <= k else k))
+    chunks = -(-k // chunk)
+    fitting = ROUTES.fitting(table, align_a, align_b)
+    launches: Launches = {}
+    operands = (m + n) * k * 2
+    stores = m * n * 2
+    tiles_128x256 = -(-m // 128) * -(-n // 256)
+    for kernel in WGMMA_SEGMENTS[table] if arch in SOME_0 and 0 in fitting else ():
+        if (
+            chunks <= 1 and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647
+            and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles_128x256, -(-k // 64), k * 32768,
+                tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(u % 16, 1) * 256) * 6),
+                operands, stores,
+            )
+            launches[0] = us, kernel, min(tiles_128x256, sms) * 1, {}
+    yield from fitting.combined(launches)

@@ -1,0 +1,345 @@
+"""The modules of generated code: which tables share one, and its text.
+
+A module has one function for all its tables. What differs between kernels of one family, tiles and
+names, is in rows of constants, by table; the formulas that read them are there once.
+
+Where times are predicted, the function finds the routes that take operands aligned as they are,
+then computes what their launches need as far as their kernels are correct: predicted time, CTAs
+and scratch memory; and yields the routes all of whose launches are there. Where routes are taken
+in order, each block yields the first of some that have the same formulas, and ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from textwrap import wrap
+
+from ptxgen.dispatch.blocks import Block, Item, Way, blocks, joined, launches, numbered, turns
+from ptxgen.dispatch.choice import named
+from ptxgen.dispatch.layout import (
+    WIDTH,
+    Field,
+    assignment,
+    branch,
+    call,
+    python,
+    quoted,
+    replaced,
+    subtrees,
+    tuple_of,
+)
+from ptxgen.dispatch.table import Table, running
+from ptxgen.expr import FALSE, TRUE, Expr
+from ptxgen.spec import Key
+
+INDENT = " " * 4
+NEVER = "(never: what it asks contradicts itself)"
+FIXED = ("arch", "table", "time", "us", "launches", "fitting", "choice")
+HOISTED = ("tiles", "pieces", "ctas", "operands", "stores")
+"""Names that the text uses itself."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A generated module, and the tables that it serves."""
+
+    name: str
+    tables: tuple[Table, ...]
+
+    @property
+    def text(self) -> str:
+        """The source."""
+        return "\n".join(_Text(self.tables).lines()) + "\n"
+
+
+def modules(of: Iterable[Table]) -> list[Module]:
+    """The modules that serve tables ``of``.
+
+    Tables share one if their problems have the same variables, from which the same follows, and
+    some word is in all their keys; those whose routes are taken in order, if the routes of one
+    differ from those of another in constants only.
+    """
+    groups: list[tuple[Hashable, Key, list[Table]]] = []
+    for table in of:
+        kinds = [item.kind() for item in turns(table)] if table.ordered else None
+        alike = table.space.arguments, table.space.derived, kinds
+        for number, (other, words, group) in enumerate(groups):
+            common = tuple(word for word in words if word in table.key)
+            if alike == other and common:
+                groups[number] = other, common, [*group, table]
+                break
+        else:
+            groups.append((alike, table.key, [table]))
+    found: dict[str, Module] = {}
+    for _, words, group in groups:
+        name = group[0].name if named(words) in found else named(words)
+        found[name] = Module(name, tuple(group))
+    return list(found.values())
+
+
+class _Text:
+    """The text of a module."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self.tables = {table.name: table for table in tables}
+        self.space = tables[0].space
+        self.ordered = tables[0].ordered
+        self.taken = {*FIXED, *HOISTED, *map(str.lower, self.space.names)}
+        self.head: list[str] = []
+        self.first: list[str] = []
+        self.rows: dict[str, list[str]] = {}
+        self.body: list[str] = []
+        self.hoisted: dict[Expr, str] = {}
+
+    def lines(self) -> Iterator[str]:
+        (self._in_order if self.ordered else self._by_time)()
+        keys = ", ".join(" ".join(table.key) for table in self.tables.values())
+        spaces = ", ".join(dict.fromkeys(table.space.name for table in self.tables.values()))
+        yield from wrap(f'"""Dispatch of {keys}: {spaces}.', WIDTH)
+        yield ""
+        yield "Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate"
+        yield '"""'
+        yield ""
+        yield "from collections.abc import Iterator"
+        yield ""
+        used = "Candidate, Choice, Time" if self.ordered else "Candidate, Launches, Routes, Time"
+        yield f"from ptxgen.dispatch.choice import {used}"
+        if self.head or self.rows:
+            yield ""
+        yield from self.head
+        yield from chain(*self.rows.values())
+        yield ""
+        yield ""
+        numbers = [f"{name.lower()}: int" for name in self.space.arguments]
+        arguments = ["table: str", "arch: str", *numbers, "time: Time"]
+        yield from call("def candidates", arguments, "", " -> Iterator[Candidate]:")
+        yield f'{INDENT}"""What can serve a problem, with predicted times."""'
+        yield from self.first
+        yield from self.body
+
+    def _in_order(self) -> None:
+        found = [turns(table) for table in self.tables.values()]
+        runs = [[[*run] for _, run in groupby(items, Item.kind)] for items in found]
+        groups = [[*chain(*same)] for same in zip(*runs, strict=True)]
+        for block in self._blocks(groups):
+            self._turn(block)
+
+    def _by_time(self) -> None:
+        found = {name: launches(table) for name, table in self.tables.items()}
+        items = chain(*(items for items, _ in found.values()))
+        made = self._blocks(joined(item for item in items if item.possible))
+        self._routes({name: ways for name, (_, ways) in found.items()})
+        for block in made:
+            self._launch(block)
+        self.body.append(f"{INDENT}yield from fitting.combined(launches)")
+
+    # -- blocks
+    def _blocks(self, groups: Sequence[Sequence[Item]]) -> list[Block]:
+        """The blocks, after what all of them read."""
+        formulas = [e for items in groups for i in items for e in (i.where, *i.formulas)]
+        read = frozenset().union(*(formula.variables() for formula in formulas))
+        for name, formula in self.space.needed(read):
+            self.body += assignment(name.lower(), formula, INDENT)
+        made = blocks(groups, self.taken)
+        for archs, name in made.sets.items():
+            self.head.append(f"{name} = frozenset({tuple_of([*map(quoted, archs)])})")
+        if made.shared:
+            self.first.append(f"{INDENT}{', '.join(each.name for each in made.shared)} = {{")
+            for table in self.tables:
+                row = [each.texts.get(table, each.missing()) for each in made.shared]
+                lead = f"{quoted(table)}: "
+                short = len(row) == 1
+                self.first += (
+                    [f"{INDENT * 2}{lead}{row[0]},"] if short else call(lead, row, INDENT * 2, ",")
+                )
+            self.first.append(f"{INDENT}}}[table]")
+        return made.blocks
+
+    def _turn(self, block: Block) -> None:
+        """Yields the first of some routes that can be."""
+        if not block.items[0].possible:
+            self.body += [f"{INDENT}# {item.note} {NEVER}" for item in block.items]
+            return
+        names, indent = self._begin(block, {})
+        route, *kernels = block.words
+        texts = [python(replaced(formula, names)) for formula in block.formulas]
+        fields: list[Field] = [route, kernels, texts[: len(kernels)], texts[len(kernels) :]]
+        lines = [*call("yield Candidate(0.0, Choice", fields, indent, ")")]
+        if len(lines) > 1:
+            lines = [*call("choice = Choice", fields, indent)]
+            lines.append(f"{indent}yield Candidate(0.0, choice)")
+        self.body += lines
+        if block.where != TRUE or block.items[0].limited:
+            self.body.append(f"{indent}return")
+
+    def _launch(self, block: Block) -> None:
+        """Computes what some launches need."""
+        operands, stores, ctas = block.formulas[4:7]
+        names, indent = self._begin(block, {"operands": operands, "stores": stores}, ctas)
+        name, kernel, unit, slots = block.words
+        texts = [python(replaced(formula, names)) for formula in block.formulas]
+        self.body += call("us = time", [kernel, unit, slots, "sms", *texts[:6]], indent)
+        pairs = zip(map(quoted, block.items[0].keys), texts[7:], strict=True)
+        scratch = f"{{{', '.join(f'{key}: {size}' for key, size in pairs)}}}"
+        fields = ["us", kernel, texts[6], scratch]
+        line = f"{indent}launches[{name}] = {', '.join(fields)}"
+        fits = len(line) <= WIDTH
+        self.body += [line] if fits else call(f"launches[{name}] = ", fields, indent)
+
+    def _begin(
+        self, block: Block, called: Mapping[str, Expr], ctas: Expr | None = None
+    ) -> tuple[dict[Expr, str], str]:
+        """Begins a block: what has a name, a loop over rows if items differ, and the condition.
+
+        Returns the names, and the indent of what follows. ``called``: formulas with names that
+        blocks may share; ``ctas``: one that has a name in the block if it is read twice.
+        """
+        formulas = (block.where, *block.formulas)
+        inner: dict[Expr, str] = {}
+        for name, e in (*called.items(), *_counts(formulas)):
+            if e.op in ("var", "const"):
+                continue
+            if block.columns.keys().isdisjoint(e.variables()):
+                if e not in self.hoisted:
+                    self.hoisted[e] = numbered(name, self.hoisted.values())
+                    self.body.append(f"{INDENT}{self.hoisted[e]} = {python(e)}")
+            elif name not in called and e not in inner:
+                inner[e] = numbered(name.partition("_")[0], inner.values())
+        lines = [f"{name} = {python(e)}" for e, name in inner.items()]
+        names = {**self.hoisted, **inner}
+        often = sum(e == ctas for formula in formulas for e in subtrees(formula)) > 1
+        if ctas is not None and often and replaced(ctas, names).op != "var":
+            lines.append(f"ctas = {python(replaced(ctas, names))}")
+            names[ctas] = "ctas"
+        indent, guards = self._loop(block)
+        self.body += [indent + line for line in lines]
+        asked = [*branch(guards, replaced(block.where, names), indent)]
+        self.body += asked
+        return names, indent + INDENT if asked else indent
+
+    def _loop(self, block: Block) -> tuple[str, list[str]]:
+        """Begins the loop over the rows of a block, if there are several.
+
+        Returns the indent of what is in it, and what is asked besides the block's condition.
+        """
+        items, columns = block.items, block.columns
+        there = dict.fromkeys(item.table for item in items)
+        single = len(there) == len(items)  # one of each table
+        if items[0].note and single:
+            self.body.append(f"{INDENT}# {items[0].note}")
+        guards = [f"arch in {block.archs}"] if items[0].limited else []
+        launch = "" if self.ordered else block.words[0]
+        if launch and launch not in columns:
+            guards.append(f"{launch} in fitting")
+        if not columns:
+            if len(there) < len(self.tables):
+                some = [*map(quoted, there)]
+                asked = f"== {some[0]}" if len(some) == 1 else f"in {tuple_of(some)}"
+                guards.insert(0, f"table {asked}")
+            return INDENT, guards
+        constants = zip(*columns.values(), strict=True)
+        rows = (
+            (item.table, row, "" if single else item.note)
+            for item, row in zip(items, constants, strict=True)
+        )
+        name = self._data(items[0].kernels[0].family.upper(), [*columns], rows)
+        if launch in columns:
+            name = f"fitting.rows({name})"
+        elif len(self.tables) > 1:
+            name = f"{name}[table]" if len(there) == len(self.tables) else f"{name}.get(table, ())"
+        line = f"{INDENT}for {', '.join(columns)} in {name}"
+        if guards and block.archs not in columns:
+            whole = f"{line} if {' and '.join(guards)} else ()"
+            if len(whole) < WIDTH:
+                line, guards = whole, []
+        self.body.append(f"{line}:")
+        return INDENT * 2, guards
+
+    def _routes(self, found: Mapping[str, Sequence[Way]]) -> None:
+        """The routes as rows, and what finds those that take operands aligned as they are."""
+        ways = [(table, way) for table, of in found.items() for way in of]
+        asked = [n for n in self.space.arguments if any(n in way.least for _, way in ways)]
+        given = [name.lower() for name in asked]
+        rows = []
+        for table, way in ways:
+            least = (str(way.least.get(name, 0)) for name in asked)
+            row = (str(way.index), *least, tuple_of(way.launches))
+            possible = way.route.requires != FALSE and running(way.route.kernels)
+            rows.append((table, row if possible else (), f"{way.index}: {way.route.reason}"))
+        columns = ["route", *(f"least {name}" for name in given), "launches"]
+        self._data("ROUTES", columns, rows)
+        self.body.append(f"{INDENT}fitting = ROUTES.fitting({', '.join(['table', *given])})")
+        self.body.append(f"{INDENT}launches: Launches = {{}}")
+
+    # -- rows
+    def _data(self, name: str, columns: Sequence[str], rows: Iterable[_Row]) -> str:
+        """Adds rows, by table; returns what they are called."""
+        name = numbered(name, self.rows)
+        lines = wrap(f"# {name}: {', '.join(columns)}", WIDTH, subsequent_indent="# ")
+        self.rows[name] = lines
+        if self.ordered and len(self.tables) == 1:
+            lines += [f"{name} = (", *_rows(rows, INDENT), ")"]
+            return name
+        begin, end = ("Routes({", "})") if name == "ROUTES" else ("{", "}")
+        lines.append(f"{name} = {begin}")
+        known: dict[tuple[str, ...], str] = {}
+        for table, of in groupby(rows, lambda row: row[0]):
+            own = tuple(_rows(of, INDENT * 2))
+            if known.setdefault(own, table) == table:
+                whole = f"{INDENT}{quoted(table)}: ({own[0].strip()}),"
+                short = len(own) == 1 and len(whole) <= WIDTH
+                entry = [whole] if short else [f"{INDENT}{quoted(table)}: (", *own, f"{INDENT}),"]
+                lines += entry
+            else:
+                end += f"\n{name}[{quoted(table)}] = {name}[{quoted(known[own])}]"
+        lines.append(end)
+        return name
+
+
+_Row = tuple[str, tuple[str, ...], str]
+"""The table, the constants (none of a route that nothing takes), and a note."""
+
+
+def _rows(rows: Iterable[_Row], indent: str) -> Iterator[str]:
+    """Rows under their notes; those of one note share lines."""
+    for note, of in groupby(rows, lambda row: (row[2].partition(": ")[2], bool(row[1]))):
+        words, possible = note
+        if not possible:
+            yield from (f"{indent}# {row[2]} {NEVER}" for row in of)
+            continue
+        if words:
+            yield f"{indent}# {words}"
+        line = ""
+        for _, row, _ in of:
+            text = f"{row[0] if len(row) == 1 else tuple_of(row)},"
+            if line and words and len(line) + 1 + len(text) <= WIDTH:
+                line += f" {text}"
+                continue
+            if line:
+                yield line
+            line = indent + text
+            if len(line) > WIDTH:
+                *lines, line = call("", row, indent, ",")
+                yield from lines
+        yield line
+
+
+def _counts(formulas: Iterable[Expr]) -> Iterator[tuple[str, Expr]]:
+    """What gets a name: products ceil(X/a)*ceil(Y/b), of tiles, and X*ceil(Y/b), of pieces."""
+    for e in dict.fromkeys(t for formula in formulas for t in subtrees(formula)):
+        if e.op != "*":
+            continue
+        match [_quotient(factor) for factor in e.args]:
+            case [("m", a), ("n", b)] if a and b:
+                yield f"tiles_{a}x{b}", e
+            case [(m, a), (n, b)] if m and n and b:
+                yield f"{'tiles' if a else 'pieces'}_{m}{a}_{n}{b}", e
+
+
+def _quotient(e: Expr) -> tuple[str, str]:
+    """Of ceil(X/a), or X, for a variable X: X and a as words; else nothing."""
+    if e.op == "ceil" and e.args[0].op == "var" and e.args[1].op in ("var", "const"):
+        return str(e.args[0]).lower(), str(e.args[1].args[0])
+    return (str(e).lower() if e.op == "var" else ""), ""

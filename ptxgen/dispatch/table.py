@@ -1,0 +1,90 @@
+"""Route tables, as dispatch functions are made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ptxgen.dispatch.choice import named
+from ptxgen.errors import SpecError
+from ptxgen.expr import TRUE, Expr
+from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Route, RouteTable, Space
+from ptxgen.tiles import TABLES
+
+
+@dataclass(frozen=True)
+class Table:
+    """A route table by its key.
+
+    Refuses formulas that read anything but what the space names.
+    """
+
+    key: Key
+    space: Space
+    routes: tuple[Route, ...]
+    partial: bool = False
+
+    def __post_init__(self) -> None:
+        for index, route in enumerate(self.routes):
+            formulas = [("prefer", route.prefer), ("requires", route.requires)]
+            formulas += [("grid", step.grid) for step in route.steps]
+            formulas += [(f"scratch {name!r}", size) for name, size in route.scratch.items()]
+            formulas += [("effort", f) for e in route.efforts or () for f in e.formulas]
+            for what, formula in formulas:
+                unknown = formula.variables() - self.space.names
+                if unknown:
+                    raise SpecError(
+                        f"{self.name}, route {index} ({route.name}): {what} reads "
+                        f"{sorted(unknown)}, but may read only {sorted(self.space.names)}"
+                    )
+
+    @property
+    def name(self) -> str:
+        """What generated code calls it."""
+        return named(self.key)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether routes are taken in order: no time is predicted unless all have an effort."""
+        return any(route.efforts is None for route in self.routes)
+
+    @property
+    def classes(self) -> dict[tuple[str, ...], tuple[int, ...]]:
+        """Architectures that run the same routes, and the indices of those routes."""
+        by_routes: dict[tuple[int, ...], list[str]] = {}
+        for arch in ARCHITECTURES:
+            runs = tuple(i for i, r in enumerate(self.routes) if arch in running(r.kernels))
+            by_routes.setdefault(runs, []).append(arch)
+        return {tuple(archs): runs for runs, archs in by_routes.items()}
+
+
+def tables(of: Mapping[Key, RouteTable] = TABLES) -> list[Table]:
+    """The route tables."""
+    return [Table(key, found.space, found.routes, found.partial) for key, found in of.items()]
+
+
+def running(kernels: Iterable[KernelSpec]) -> tuple[str, ...]:
+    """The architectures that run all ``kernels``."""
+    kernels = tuple(kernels)
+    return tuple(a for a in ARCHITECTURES if all(k.runs_on(a) for k in kernels))
+
+
+def condition(table: Table, route: Route) -> Expr:
+    """Where ``route`` is a candidate: requires, and prefer where routes are taken in order.
+
+    A conjunct that occurs twice is kept once.
+    """
+    prefer = conjuncts(route.prefer) if table.ordered else ()
+    result = TRUE
+    for term in dict.fromkeys((*conjuncts(route.requires), *prefer)):
+        result = result & term
+    return result
+
+
+def conjuncts(predicate: Expr) -> Iterator[Expr]:
+    """The terms of a conjunction, left to right."""
+    if predicate.op == "and":
+        for arg in predicate.args:
+            yield from conjuncts(arg)
+    else:
+        yield predicate

@@ -1,0 +1,93 @@
+"""What terms have in common, and what they differ in: anti-unification.
+
+Kernels of one family have the same formulas, with other tiles. Terms are of one :func:`form` if
+they are equal but for integers and words (and for variables, if that is asked); these are their
+:func:`leaves`. :func:`filled` puts names in the place of some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ptxgen.expr import Expr, const, var
+
+
+class Word(NamedTuple):
+    """A constant outside of formulas: what it could be called, and its Python text."""
+
+    name: str
+    text: str
+
+
+Term = Expr | Word | tuple["Term", ...]
+
+
+class Leaf(NamedTuple):
+    """A constant or a variable: what it could be called ("c" if nothing says), its Python text."""
+
+    name: str
+    text: str
+    variable: bool
+
+
+def form(term: Term, variables: bool) -> Hashable:
+    """The term without its constants; without its ``variables`` too, if that is asked."""
+    found: Hashable = _mapped(
+        term, lambda leaf: leaf.text if leaf.variable and not variables else ""
+    )
+    return found
+
+
+def leaves(term: Term) -> list[Leaf]:
+    """The constants and variables of a term, in order."""
+    found: list[Leaf] = []
+
+    def note(leaf: Leaf) -> str:
+        found.append(leaf)
+        return leaf.text
+
+    _mapped(term, note)
+    return found
+
+
+def filled(term: Term, names: Sequence[str | Expr]) -> Any:
+    """The term with a name, or a formula of names, in the place of each leaf that has one; the
+    others have "".
+    """
+    given = iter(names)
+    return _mapped(term, lambda leaf: leaf.text if (name := next(given)) == "" else name)
+
+
+def _mapped(term: Term, change: Callable[[Leaf], str | Expr], called: str = "c") -> Any:
+    """The term with each leaf changed to a formula, or what has the text ``change`` of it."""
+    if isinstance(term, Word):
+        return Word(term.name, str(change(Leaf(term.name, term.text, False))))
+    if not isinstance(term, Expr):
+        return tuple(_mapped(each, change) for each in term)
+    if term.op == "const" and term.boolean:
+        return term
+    if term.op in ("var", "const"):
+        old = str(term.args[0]).lower()
+        new = change(Leaf(called, old, term.op == "var"))
+        if isinstance(new, Expr) or new == old:
+            return new if isinstance(new, Expr) else term
+        return const(int(new)) if new.lstrip("-").isdigit() else var(new)
+    args = zip(term.args, _called(term), strict=True)
+    return Expr(term.op, tuple(_mapped(arg, change, name) for arg, name in args))
+
+
+def _called(e: Expr) -> Iterator[str]:
+    """What the operands are called if they are constants: the bm of ceil(M/bm), the most_n of
+    N <= most_n.
+    """
+    for place, other in enumerate(e.args[::-1] if len(e.args) == 2 else ()):
+        name = str(other.args[0]).lower() if other.op == "var" else ""
+        if e.op == "ceil" and place and name:
+            yield f"b{name}" if len(name) == 1 else f"{name}_each"
+        elif e.op in ("<", "<=") and name:
+            yield f"{'most' if place else 'least'}_{name}"
+        else:
+            yield "c"
+    if len(e.args) != 2:
+        yield from ["c"] * len(e.args)

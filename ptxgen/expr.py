@@ -1,7 +1,7 @@
 """Integer and boolean expressions over problem variables.
 
 One :class:`Expr` evaluates (:meth:`Expr.evaluate`), emits Python
-(:meth:`Expr.python`), emits SMT terms (:meth:`Expr.smt`) and prints for people
+(:meth:`Expr.python`), emits SMT-LIB (:meth:`Expr.smt`) and prints for people
 (``str``). Every predicate and every launch formula of the project is one of
 these objects, so nobody writes a predicate twice.
 
@@ -32,7 +32,7 @@ class _Operator:
     """How one operator is computed, emitted and printed.
 
     ``precedence`` is Python's (higher binds tighter); ``python`` formats already
-    parenthesised operands; ``text`` likewise for people; ``smt`` takes z3 terms.
+    parenthesised operands; ``text`` likewise for people; ``smt`` formats SMT-LIB terms.
     """
 
     boolean: bool
@@ -41,65 +41,31 @@ class _Operator:
     compute: Callable[..., Any]
     python: str
     text: str
-    smt: Callable[..., Any]
-
-
-def _z3() -> Any:
-    import z3
-
-    return z3
+    smt: str
 
 
 def _ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
+_TWO = "(let ((a! {0}) (b! {1})) (ite %s a! b!))"
+"""Each operand once, however deep these are nested."""
 _OPERATORS: dict[str, _Operator] = {
-    "+": _Operator(False, False, 6, lambda a, b: a + b, "{} + {}", "{} + {}", lambda a, b: a + b),
-    "-": _Operator(False, False, 6, lambda a, b: a - b, "{} - {}", "{} - {}", lambda a, b: a - b),
-    "*": _Operator(False, False, 7, lambda a, b: a * b, "{} * {}", "{}*{}", lambda a, b: a * b),
-    "//": _Operator(False, False, 7, lambda a, b: a // b, "{} // {}", "{}//{}", lambda a, b: a / b),
-    "%": _Operator(False, False, 7, lambda a, b: a % b, "{} % {}", "{} % {}", lambda a, b: a % b),
+    "+": _Operator(False, False, 6, lambda a, b: a + b, "{} + {}", "{} + {}", "(+ {} {})"),
+    "-": _Operator(False, False, 6, lambda a, b: a - b, "{} - {}", "{} - {}", "(- {} {})"),
+    "*": _Operator(False, False, 7, lambda a, b: a * b, "{} * {}", "{}*{}", "(* {} {})"),
+    "//": _Operator(False, False, 7, lambda a, b: a // b, "{} // {}", "{}//{}", "(div {} {})"),
+    "%": _Operator(False, False, 7, lambda a, b: a % b, "{} % {}", "{} % {}", "(mod {} {})"),
     "ceil": _Operator(
-        False, False, 9, _ceil_div, "-(-({}) // ({}))", "ceil({}/{})", lambda a, b: -(-a / b)
+        False, False, 9, _ceil_div, "-(-({}) // ({}))", "ceil({}/{})", "(- (div (- {}) {}))"
     ),
-    "min": _Operator(
-        False,
-        False,
-        9,
-        min,
-        "min({}, {})",
-        "min({}, {})",
-        lambda a, b: _z3().If(a <= b, a, b),
-    ),
-    "max": _Operator(
-        False,
-        False,
-        9,
-        max,
-        "max({}, {})",
-        "max({}, {})",
-        lambda a, b: _z3().If(a >= b, a, b),
-    ),
-    "<": _Operator(True, False, 4, lambda a, b: a < b, "{} < {}", "{} < {}", lambda a, b: a < b),
-    "<=": _Operator(
-        True, False, 4, lambda a, b: a <= b, "{} <= {}", "{} <= {}", lambda a, b: a <= b
-    ),
-    "==": _Operator(
-        True, False, 4, lambda a, b: a == b, "{} == {}", "{} == {}", lambda a, b: a == b
-    ),
-    "and": _Operator(
-        True,
-        True,
-        2,
-        lambda a, b: a and b,
-        "{} and {}",
-        "{} and {}",
-        lambda a, b: _z3().And(a, b),
-    ),
-    "or": _Operator(
-        True, True, 1, lambda a, b: a or b, "{} or {}", "{} or {}", lambda a, b: _z3().Or(a, b)
-    ),
+    "min": _Operator(False, False, 9, min, "min({}, {})", "min({}, {})", _TWO % "(<= a! b!)"),
+    "max": _Operator(False, False, 9, max, "max({}, {})", "max({}, {})", _TWO % "(>= a! b!)"),
+    "<": _Operator(True, False, 4, lambda a, b: a < b, "{} < {}", "{} < {}", "(< {} {})"),
+    "<=": _Operator(True, False, 4, lambda a, b: a <= b, "{} <= {}", "{} <= {}", "(<= {} {})"),
+    "==": _Operator(True, False, 4, lambda a, b: a == b, "{} == {}", "{} == {}", "(= {} {})"),
+    "and": _Operator(True, True, 2, lambda a, b: a and b, "{} and {}", "{} and {}", "(and {} {})"),
+    "or": _Operator(True, True, 1, lambda a, b: a or b, "{} or {}", "{} or {}", "(or {} {})"),
     "select": _Operator(
         False,
         False,
@@ -107,9 +73,9 @@ _OPERATORS: dict[str, _Operator] = {
         lambda c, a, b: a if c else b,
         "({1} if {0} else {2})",
         "({1} if {0} else {2})",
-        lambda c, a, b: _z3().If(c, a, b),
+        "(ite {} {} {})",
     ),
-    "not": _Operator(True, True, 3, lambda a: not a, "not {}", "not {}", lambda a: _z3().Not(a)),
+    "not": _Operator(True, True, 3, lambda a: not a, "not {}", "not {}", "(not {})"),
 }
 _ATOM = 10
 
@@ -216,16 +182,16 @@ class Expr:
             return self
         return _apply(self.op, *(a.substitute(values) for a in self.args))
 
-    def smt(self, terms: Mapping[str, Any], context: Any = None) -> Any:
-        """The z3 term, with ``terms`` giving a z3 integer (of ``context``) for every variable."""
+    def smt(self) -> str:
+        """The SMT-LIB term of this expression; variables are integers of their names."""
         if self.op == "var":
-            return terms[self.args[0]]
+            return f"|{self.args[0]}|"
         if self.op == "const":
             value = self.args[0]
-            z3 = _z3()
-            make = z3.BoolVal if isinstance(value, bool) else z3.IntVal
-            return make(value, context)
-        return _OPERATORS[self.op].smt(*(a.smt(terms, context) for a in self.args))
+            if isinstance(value, bool):
+                return "true" if value else "false"
+            return str(value) if value >= 0 else f"(- {-value})"
+        return _OPERATORS[self.op].smt.format(*[a.smt() for a in self.args])
 
     def python(self) -> str:
         """Python source of this expression; variables appear by name."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -76,10 +77,18 @@ def test_python_evaluates_to_the_same(e: Expr, env: dict[str, int]) -> None:
 @settings(max_examples=300)
 def test_smt_evaluates_to_the_same(e: Expr, env: dict[str, int]) -> None:
     z3 = pytest.importorskip("z3")
-    term = z3.simplify(e.smt({name: z3.IntVal(value) for name, value in env.items()}))
+    names = {name: z3.Int(name) for name in env}
+    (same,) = z3.parse_smt2_string(f"(assert (= value {e.smt()}))", decls=names | unknown(z3, e))
+    values = [(names[name], z3.IntVal(value)) for name, value in env.items()]
+    term = z3.simplify(z3.substitute(same.arg(1), values))
     got = term.as_long() if z3.is_int_value(term) else z3.is_true(term)
     assert z3.is_int_value(term) or z3.is_true(term) or z3.is_false(term), term
     assert got == e.evaluate(env), e
+
+
+def unknown(z3: Any, e: Expr) -> dict[str, Any]:
+    """What is to be equal to an expression."""
+    return {"value": z3.Bool("value") if e.boolean else z3.Int("value")}
 
 
 @given(e=integers, env=environments)
@@ -87,12 +96,13 @@ def test_smt_evaluates_to_the_same(e: Expr, env: dict[str, int]) -> None:
 def test_a_solver_finds_the_same(e: Expr, env: dict[str, int]) -> None:
     """With the variables pinned by constraints, the only model is the evaluated value."""
     z3 = pytest.importorskip("z3")
-    context = z3.Context()  # what other tests asked must not matter
-    terms = {name: z3.Int(name, context) for name in env}
-    value, solver = z3.Int("value", context), z3.Solver(ctx=context)
-    solver.add(*(terms[name] == env[name] for name in env), value == e.smt(terms, context))
+    solver = z3.Solver(ctx=z3.Context())  # what other tests asked must not matter
+    known = [f"(= |{name}| {value})" for name, value in env.items()]
+    lines = [f"(declare-const {name} Int)" for name in (*env, "value")]
+    lines += [f"(assert {fact})" for fact in (*known, f"(= value {e.smt()})")]
+    solver.from_string("\n".join(lines))
     assert solver.check() == z3.sat
-    assert solver.model()[value].as_long() == e.evaluate(env)
+    assert solver.model()[z3.Int("value", solver.ctx)].as_long() == e.evaluate(env)
 
 
 @given(e=integers | predicates, env=environments)

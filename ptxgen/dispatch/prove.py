@@ -33,7 +33,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import filterfalse, islice, repeat
 from multiprocessing import get_context
 from typing import Any
 
@@ -244,15 +244,15 @@ def _prove_function(
 def _covered(prover: Prover, conditions: list[Expr]) -> Verdict:
     """Whether some condition always holds: first of the few that all sampled problems need."""
     problems = prover.shapes(seed=4)
-    open_ = [prover.table.space.environment(next(problems)) for _ in range(FIRST_SAMPLES)]
+    open_ = [prover.environment(next(problems)) for _ in range(FIRST_SAMPLES)]
     needed: list[Expr] = []
     while open_:
-        holds = {c: [env for env in open_ if c.evaluate(env)] for c in conditions}
+        holds = {c: [*filter(computed(c), open_)] for c in conditions}
         best = max(conditions, key=lambda c: len(holds[c]))
         if not holds[best]:
             break  # a problem that nothing takes
         needed.append(best)
-        open_ = [env for env in open_ if not best.evaluate(env)]
+        open_ = [*filterfalse(computed(best), open_)]
     # Where the others fail, the last must hold, term by term.
     failing = [~c for c in needed[:-1]]
     if needed and all(prover.implies(failing, t).proved for t in emit.conjuncts(needed[-1])):
@@ -325,6 +325,7 @@ class Prover:
         self.table = table
         self._effort = effort_per_goal
         self._aliases = dict(table.space.derived)
+        self._derived = [(name, computed(formula)) for name, formula in table.space.derived]
         self.domain = {name: (d.low, d.high) for name, d in table.space.variables}
         self._verdicts: Verdicts = {} if verdicts is None else verdicts
 
@@ -337,9 +338,17 @@ class Prover:
                 *(step.grid for step in route.steps),
             ]
         space = self.table.space
+        holds = computed(space.within)
         for shape in shapes(space, formulas, seed):
-            if space.within.evaluate(space.environment(shape)):
+            if holds(self.environment(shape)):
                 yield shape
+
+    def environment(self, shape: Shape) -> Shape:
+        """A problem with what follows from it."""
+        found = dict(shape)
+        for name, value in self._derived:
+            found[name] = value(found)
+        return found
 
     def implies(self, premises: Iterable[Expr], goal: Expr) -> Verdict:
         """Whether ``goal`` holds for every problem for which ``premises`` do."""
@@ -368,6 +377,7 @@ class Prover:
         box = tightened(space, self.domain, premises)
         if any(low > high for low, high in box.values()):
             return None
+        wanted = computed(all_of(premises))
         rng = random.Random(6)
         for _ in range(SAMPLES):
             shape = {
@@ -378,8 +388,7 @@ class Prover:
                 if isinstance(domain, OneOf):
                     low, high = box[name]
                     shape[name] = rng.choice([v for v in domain.values if low <= v <= high])
-            env = space.environment(shape)
-            if all(p.evaluate(env) for p in premises):
+            if wanted(self.environment(shape)):
                 return shape
         return None
 
@@ -401,13 +410,13 @@ class Prover:
         premises = (*premises, self.table.space.within)
 
         def refuted_by(shape: Shape) -> bool:
-            env = self.table.space.environment(shape)
-            return all(p.evaluate(env) for p in premises) and not goal.evaluate(env)
+            return bool(refuting(self.environment(shape)))
 
         attempt = Attempt(self.table.space, (*premises, ~goal), domain, effort)
         answer = attempt.solve()
         if answer is None:
             return Verdict(True, None, "")
+        refuting = computed(all_of((*premises, ~goal)))
         if isinstance(answer, dict) and refuted_by(answer):
             return Verdict(False, answer, "refuted")
         problems = self.shapes(seed=2)
@@ -422,6 +431,16 @@ class Prover:
             if refuted_by(shape):
                 return Verdict(False, shape, "refuted")
         return Verdict(False, None, f"undecided: {answer}")
+
+
+@functools.cache
+def computed(e: Expr) -> Callable[[Mapping[str, int]], Any]:
+    """What an expression evaluates to, for very many environments: its Python, compiled."""
+    code = compile(e.python(), "<expression>", "eval")
+    return lambda env: eval(code, _BUILTINS, env)
+
+
+_BUILTINS = {"__builtins__": {"min": min, "max": max}}
 
 
 @dataclass(frozen=True)
@@ -447,7 +466,7 @@ def lemmas(space: Space, effort_per_goal: int) -> Lemmas:
     """Those of a :func:`bare` space, whose problems say which bounds to try."""
     prover = Prover(Table((), space, ()), effort_per_goal)
     effort = int(LEMMA * effort_per_goal)
-    problems = [space.environment(shape) for shape in islice(prover.shapes(3), FIRST_SAMPLES)]
+    problems = [prover.environment(shape) for shape in islice(prover.shapes(3), FIRST_SAMPLES)]
 
     def bound(name: str) -> int:
         largest = max(env[name] for env in problems)
@@ -459,7 +478,8 @@ def lemmas(space: Space, effort_per_goal: int) -> Lemmas:
     bounds = {name: (1, bound(name)) for name in space.bounded}
 
     def fact(where: Expr, quantity: Expr) -> Expr | None:
-        seen = [quantity.evaluate(env) for env in problems if where.evaluate(env)]
+        held, value = computed(where), computed(quantity)
+        seen = [value(env) for env in problems if held(env)]
         for power in range(max(seen, default=1).bit_length(), 62, 2):
             found = ~where | (quantity <= 1 << power)
             if prover.decide((), found, {**prover.domain, **bounds}, effort).proved:
@@ -568,10 +588,13 @@ class _Search:
         }, spent
 
     def _tell(self, facts: Iterable[Expr]) -> None:
-        for fact in facts:
-            for name in sorted(fact.variables() - self._terms.keys()):
-                self._terms[name] = self._z3.Int(name, self._context)
-            self._solver.add(fact.smt(self._terms, self._context))
+        """As text, which z3 reads much faster than terms are built through its Python."""
+        facts = list(facts)
+        names = sorted(frozenset().union(*(f.variables() for f in facts)) - self._terms.keys())
+        self._terms |= {name: self._z3.Int(name, self._context) for name in names}
+        lines = [f"(declare-const |{name}| Int)" for name in names]
+        lines += [f"(assert {fact.smt()})" for fact in facts]
+        self._solver.from_string("\n".join(lines))
 
 
 def tightened(
@@ -619,7 +642,7 @@ def shapes(space: Space, formulas: Iterable[Expr], seed: int) -> Iterator[Shape]
     constants = sorted({c for f in formulas for c in _constants(f) if c > 0})
     borders = {b + d for b in (*constants, *(1 << e for e in range(32))) for d in (-1, 0, 1)}
     near = sorted(b for b in borders if 1 <= b <= DIM_MAX)
-    domains = space.domains
+    domains, sizes = space.domains, space.sizes
     sms = [1, 2, 80, 84, 108, 114, 128, 132, 142, 148, 170, SMS_MAX]
 
     def dimension() -> int:
@@ -629,7 +652,7 @@ def shapes(space: Space, formulas: Iterable[Expr], seed: int) -> Iterator[Shape]
         return rng.randint(1, 300) if kind < 0.7 else int(2 ** rng.uniform(0, 31))
 
     def value(name: str, domain: Domain) -> int:
-        if name in space.sizes:
+        if name in sizes:
             return min(max(dimension(), domain.low), domain.high)
         if isinstance(domain, OneOf):
             return rng.choice(domain.values)
@@ -639,8 +662,8 @@ def shapes(space: Space, formulas: Iterable[Expr], seed: int) -> Iterator[Shape]
 
     while True:
         shape = {name: value(name, domain) for name, domain in space.variables}
-        if constants and len(space.sizes) > 1 and rng.random() < 0.3:  # next to a product's bound
-            fixed, moved = rng.sample(space.sizes, 2)
+        if constants and len(sizes) > 1 and rng.random() < 0.3:  # next to a product's bound
+            fixed, moved = rng.sample(sizes, 2)
             bound = rng.choice(constants) * (shape["SMS"] if rng.random() < 0.5 else 1)
             moved_to = bound // shape[fixed] + rng.choice((-1, 0, 1))
             shape[moved] = max(domains[moved].low, min(moved_to, domains[moved].high))

@@ -20,14 +20,14 @@ Errors count as what is too much, not too little: subtracting +0 leaves a sum of
 
 Lanes out of the range of step 1 are scaled by powers of two. Where p and c are 150 binary places
 apart the smaller one counts only by its sign, so their distance is cut to that. Only results below
-2**-1022, where scaling back would round again, go through rational numbers, one by one.
+2**-1022, where scaling back would round again, go through quotients of integers, one by one:
+Python rounds these correctly.
 
 This relies on the processor's default mode: round to nearest, subnormals kept.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
@@ -151,7 +151,7 @@ def _careful(a: F64, b: F64, c: F64) -> F64:
     rounded = total - _off_boundary(excess + more, excess, more)
     value: F64 = np.ldexp(rounded, np.where(apart > _APART, k - _APART, at))
     for lane in np.flatnonzero((np.abs(value) <= _SMALLEST_NORMAL) & (rounded != 0)).tolist():
-        first, second, third = (Fraction(float(o[lane])) for o in (a, b, c))
-        value[lane] = np.copysign(float(first * second + third), rounded[lane])
+        (p, q), (r, s), (t, u) = (float(o[lane]).as_integer_ratio() for o in (a, b, c))
+        value[lane] = np.copysign((p * r * u + t * q * s) / (q * s * u), rounded[lane])
     result[lanes] = value
     return result

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 
 import pytest
 from hypothesis import settings
+
+# Threads of BLAS would wait for each other beside as many processes, and nothing here is large.
+# NumPy, which reads it when it is loaded, is not yet.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The same examples in every run: a failure is one that anybody can repeat.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -68,10 +73,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What is there now, thousands of tests, stays to the end: no need to go through it again.
 
-    Decoded kernels are a great many small objects, which make the collector look often.
+    Decoded kernels are a great many small objects, which would make the collector look often.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """So does what a file leaves behind."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

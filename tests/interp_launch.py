@@ -36,7 +36,7 @@ ROUTES = {
     twin.name: twin
     for table in TABLES.values()
     for dtype in table.dtypes
-    for twin in (route.of(dtype) for route in table.routes)
+    for twin in (table.route(index, dtype) for index in range(len(table.routes)))
 }
 """Every route, of every dtype, by name."""
 ROUTED = {name: route for name, route in ROUTES.items() if not route.kernels[0].prepares}

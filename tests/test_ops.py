@@ -417,7 +417,7 @@ FIRST = {
     twin.name: twin
     for table in TABLES.values()
     for dtype in table.dtypes
-    for twin in (route.of(dtype) for route in table.routes)
+    for twin in (table.route(index, dtype) for index in range(len(table.routes)))
     if isinstance(twin.kernels[0], GemmSpec) and {"b", "c"} <= twin.kernels[0].abi.offsets.keys()
     if dtype != "f64"  # of which the fakes know nothing
     if not twin.kernels[0].continues  # which serve no matmul: test_chain.py

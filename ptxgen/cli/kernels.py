@@ -257,7 +257,8 @@ def uses(spec: KernelSpec) -> list[dict[str, Any]]:
     found = []
     for key, routed in TABLES.items():
         for dtype in routed.dtypes:
-            for index, route in enumerate(route.of(dtype) for route in routed.routes):
+            for index in range(len(routed.routes)):
+                route = routed.route(index, dtype)
                 if spec.name in (kernel.name for kernel in route.kernels):
                     found.append(
                         {

@@ -191,14 +191,14 @@ def explain_problem(
     env = table.space.environment(given)
     (emitted,) = emit.tables({problem.table: table})
     candidates = tuple(
-        _candidate(i, r, str(problem.dtype), arch, env, tuning, emitted.ordered)
+        _candidate(i, r, table.route(i, problem.dtype), arch, env, tuning, emitted.ordered)
         for i, r in enumerate(table.routes)
     )
     able = [c for c in candidates if not c.failures]
     if not able:
         raise UncoveredError(str(problem), "\n".join(map(str, candidates)))
     winner = min(able, key=lambda c: c.time).route
-    route = table.routes[winner].of(problem.dtype)
+    route = table.route(winner, problem.dtype)
     launches = tuple(
         KernelLaunch(
             step.kernel.name, step.grid.evaluate(env), step.kernel.threads, step.kernel.shared_bytes
@@ -229,7 +229,7 @@ def explain_problem(
 def _candidate(
     index: int,
     route: Route,
-    dtype: str,
+    twin: Route,
     arch: str,
     env: Mapping[str, int],
     tuning: Tuning,
@@ -245,8 +245,8 @@ def _candidate(
     correct = not absent and not unmet
     return Candidate(
         route=index,
-        name=route.of(dtype).name,
-        kernels=tuple(kernel.of(dtype).name for kernel in route.kernels),
+        name=twin.name,
+        kernels=twin.names,
         reason=route.reason,
         correct=correct,
         failures=(*absent, *unmet, *unpreferred),

@@ -215,10 +215,10 @@ def _route(kernel: str, op: str | None) -> tuple[Route, str, Key, str]:
     from ptxgen.tiles import SPECS, TABLES
 
     twins = [
-        (route.of(dtype), key, dtype)
+        (table.route(index, dtype), key, dtype)
         for key, table in TABLES.items()
         for dtype in table.dtypes
-        for route in table.routes
+        for index in range(len(table.routes))
     ]
     found = [
         (route, operation.name, key, dtype)

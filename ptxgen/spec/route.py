@@ -163,7 +163,10 @@ class Route:
 
     def of(self, dtype: Hashable) -> Route:
         """This route's twin for problems of another dtype."""
-        steps = (replace(step, kernel=step.kernel.of(dtype)) for step in self.steps)
+        kernels = [step.kernel.of(dtype) for step in self.steps]
+        if all(twin is kernel for twin, kernel in zip(kernels, self.kernels, strict=True)):
+            return self
+        steps = (replace(s, kernel=twin) for s, twin in zip(self.steps, kernels, strict=True))
         return Route(steps, self.prefer, self.reason)
 
 

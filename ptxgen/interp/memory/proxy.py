@@ -207,8 +207,13 @@ class ProxyHistory(SharedHistory):
         self._advance(lanes >> 5)
 
     def _check_fences(self, at: Ints, lanes: Ints) -> None:
-        stamp, writer = (self._view(PIECE)[i].take(at // PIECE, axis=0) for i in (0, 1))
-        generic = (stamp > _START) & (stamp != _PENDING) & (writer < self.lanes)
+        writer = self._view(PIECE)[1].take(at // PIECE, axis=0)
+        generic = writer < self.lanes
+        if not generic.any():
+            return
+        stamp = self._view(PIECE)[0].take(at // PIECE, axis=0)
+        generic &= stamp > _START
+        generic &= stamp != _PENDING
         if not generic.any():
             return
         i, j = np.nonzero(generic)

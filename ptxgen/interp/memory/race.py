@@ -590,9 +590,7 @@ class SharedHistory:
     ) -> None:
         writer = self._view(width)[1].take(at // width, axis=0)
         many = stamp.shape[1]
-        if many > 1 and all(
-            (x[:, 0] == x[:, j]).all() for x in (stamp, writer) for j in range(1, many)
-        ):
+        if many > 1 and _uniform(stamp) and _uniform(writer):
             stamp, writer, many = stamp[:, 0], writer[:, 0], 1  # one for all the granules
         else:
             stamp, writer = stamp.reshape(-1), writer.reshape(-1)
@@ -678,3 +676,10 @@ class SharedHistory:
         cta = int(lane[one]) // self.threads
         other = cta * self.threads + int(warp[one]) * WARP + int(readers[one].argmax())
         return Conflict("race", a, byte, other, int(site[one]), False)
+
+
+def _uniform(rows: NDArray[Any]) -> bool:
+    """Whether each row has one value: neighbours differ between rows only."""
+    flat = rows.reshape(-1)
+    anywhere = np.count_nonzero(flat[1:] != flat[:-1])
+    return bool(anywhere == np.count_nonzero(rows[1:, 0] != rows[:-1, -1]))
